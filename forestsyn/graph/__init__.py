@@ -1,0 +1,1 @@
+"""Solvers behind small interfaces; the only package that imports OR-Tools, SciPy or networkx."""

@@ -1,0 +1,68 @@
+"""Targets: what each runtime can execute, as data that lowering obeys and back ends spell.
+
+Facts read from the runtimes' sources: microsoft/msccl b23e9cd5, Azure/msccl-executor-nccl c6f6b36d, ROCm/rccl
+0cbce2a7. The verifier keeps its own table on purpose: a slip here must not pass there.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from forestsyn.ir.program import Operation
+
+_MOVES_ONLY = frozenset({Operation.SEND, Operation.RECV, Operation.COPY, Operation.REDUCE, Operation.NOP})
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits of one runtime.
+
+    operations: what its kernels execute. steps_max: steps of a threadblock, nops included.
+    threadblocks_max: per rank (they spin, so all must be resident at once). channels_max: channels of a program.
+    peers_per_channel_max: sends, and receives, of a rank on one channel. count_max: chunks in one step.
+    offset_max: the largest chunk offset. waited_threadblock_max: the largest id another threadblock can wait for.
+    nodes_max: XML nodes read per rank. reduce_scatter: how the dialect spells it.
+    both_places: one file may offer itself for in-place and out-of-place calls.
+    """
+
+    name: str
+    operations: frozenset[Operation]
+    steps_max: int
+    threadblocks_max: int
+    channels_max: int = 32
+    peers_per_channel_max: int = 32
+    count_max: int = 71
+    offset_max: int = 32_767
+    waited_threadblock_max: int = 127
+    nodes_max: int = 4_095
+    ranks_max: int = 1_024
+    reduce_scatter: str
+    both_places: bool
+
+
+MSCCL = Target(
+    name="msccl",
+    operations=frozenset(Operation),
+    steps_max=256,
+    threadblocks_max=108,
+    reduce_scatter="reduce_scatter",
+    both_places=False,
+)
+EXECUTOR = Target(
+    name="executor",
+    operations=frozenset(Operation),
+    steps_max=64,
+    threadblocks_max=108,
+    reduce_scatter="reducescatter",
+    both_places=True,
+)
+RCCL = Target(
+    name="rccl",
+    operations=_MOVES_ONLY,
+    steps_max=64,
+    threadblocks_max=64,
+    waited_threadblock_max=63,
+    reduce_scatter="reducescatter",
+    both_places=True,
+)
+
+TARGETS: dict[str, Target] = {target.name: target for target in (MSCCL, EXECUTOR, RCCL)}
