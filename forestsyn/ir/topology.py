@@ -73,9 +73,7 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         names = [vertex.name for vertex in self.vertices]
         if len(set(names)) != count:
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(
-                f"two vertices are both named '{twice}'", where=self.name, hint="rename one of them"
-            )
+            raise InputError(f"two vertices are both named '{twice}'", where=self.name, hint="rename one of them")
         if len(self.ranks) < 2:
             raise InputError(
                 f"a collective needs at least 2 ranks, found {len(self.ranks)}",
@@ -95,9 +93,7 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def _check_link(self, link: Link, previous: tuple[int, int]) -> None:
         count = len(self.vertices)
         if not (0 <= link.tail < count and 0 <= link.head < count):
-            raise InputError(
-                f"a link joins vertices {link.tail} and {link.head}, of {count}", where=self.name
-            )
+            raise InputError(f"a link joins vertices {link.tail} and {link.head}, of {count}", where=self.name)
         text = f"link {self.vertices[link.tail].name} -> {self.vertices[link.head].name}"
         if link.tail == link.head:
             raise InputError(f"{text} is a loop", where=self.name)
