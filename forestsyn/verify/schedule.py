@@ -138,8 +138,8 @@ def _wrong_routes(schedule: Schedule) -> list[str]:
     vertex_of: dict[int, int] = {}
     rank_at: dict[int, int] = {}
     violations = []
-    uses = sorted(set(zip(schedule.route.tolist(), schedule.source.tolist(), schedule.destination.tolist())))
-    for number, source, destination in uses:
+    uses = np.unique(np.stack([schedule.route, schedule.source, schedule.destination], axis=1), axis=0)
+    for number, source, destination in uses.tolist():
         route = schedule.routes[number]
         if len(route) < 2:
             violations.append(f"route {number} has {len(route)} vertices, expected at least 2")
