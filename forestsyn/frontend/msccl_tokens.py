@@ -74,7 +74,7 @@ def tokenize(text: str) -> Iterator[Tag]:
 
 
 def split_attributes(text: str) -> list[tuple[str, str]]:
-    """(name, value) of each attribute in order. A second space in a row makes one without a name, as in the parser."""
+    """(name, value) of each attribute in order. Two spaces in a row make one without a name, as in the parser."""
     return _ATTRIBUTE.findall(text)
 
 
