@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product
 
+import msgspec
 from hypothesis import strategies as st
 
 from forestsyn.ir.topology import Link, Topology, Vertex, VertexKind
@@ -51,6 +52,12 @@ def reordered(topology: Topology, order: list[int]) -> Topology:
         links=make_links(links),
         ranks=tuple(position[vertex] for vertex in topology.ranks),
     )
+
+
+def reversed_topology(topology: Topology) -> Topology:
+    """Every link turned round."""
+    links = {(link.head, link.tail): link.bandwidth for link in topology.links}
+    return msgspec.structs.replace(topology, links=make_links(links))
 
 
 @st.composite
