@@ -10,14 +10,13 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
+# The usual run is the same everywhere; `--hypothesis-profile=thorough` looks further, at random.
+_SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "forestsyn",
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    "usual", deadline=None, derandomize=True, max_examples=60, suppress_health_check=_SLOW_IS_FINE
 )
-settings.load_profile("forestsyn")
+settings.register_profile("thorough", deadline=None, max_examples=1500, suppress_health_check=_SLOW_IS_FINE)
+settings.load_profile("usual")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
