@@ -1,0 +1,70 @@
+"""`forestsyn bound`: the exact optimum, and what holds it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from forestsyn.cli.options import collective_options, json_option, topology_argument
+from forestsyn.cli.output import Row, print_facts, print_json
+from forestsyn.cli.progress import progress
+from forestsyn.ir.collective import Collective
+
+
+@click.command()
+@topology_argument
+@collective_options
+@json_option
+def bound(topology_spec: str, collective: Collective, root: int | None, as_json: bool) -> None:
+    """Print the best throughput that any schedule can reach on T.
+
+    The optimum is exact. It comes with the cut that proves it and with the most that an NCCL-style ring could reach.
+
+    \b
+    Examples:
+      forestsyn bound dgx-a100:2
+      forestsyn bound dgx-h100:4 -c allreduce
+      forestsyn bound my-cluster.yaml -c broadcast --root 3 --json
+    """
+    from forestsyn.frontend import load_topology
+    from forestsyn.pipeline.bound import bound as solve_bound
+    from forestsyn.pipeline.summary import bound_summary
+
+    with progress() as observer:
+        summary = bound_summary(solve_bound(load_topology(topology_spec), collective, root, observer=observer))
+    if as_json:
+        print_json(summary)
+    else:
+        print_facts(title(summary), bound_facts(summary))
+
+
+def title(summary: dict[str, Any]) -> str:
+    """One line that says what was computed."""
+    root = "" if summary["root"] is None else f" with root {summary['root']}"
+    return (
+        f"{summary['topology']}: {summary['collective']}{root} over {summary['ranks']} ranks, "
+        f"{summary['rates']} rates"
+    )
+
+
+def bound_facts(summary: dict[str, Any]) -> list[Row]:
+    """The proven optimum for people."""
+    ring = summary["ring"]
+    return [
+        ("bound", bandwidth_text(summary)),
+        ("inverse rate", f"{summary['inverse_rate']} s per GB of {_unit(summary)}"),
+        *(("bottleneck", text) for text in dict.fromkeys(phase["text"] for phase in summary["phases"])),
+        ("ring at most", f"{ring['algbw_GBps']:.2f} GB/s algbw, since {ring['text']}"),
+        *(("note", note) for note in summary["notes"]),
+    ]
+
+
+def bandwidth_text(values: dict[str, Any]) -> str:
+    """algbw as a decimal and exactly, and busbw."""
+    exact = values["algbw_exact"]
+    return f"{values['algbw_GBps']:.2f} GB/s algbw (exactly {exact}), {values['busbw_GBps']:.2f} GB/s busbw"
+
+
+def _unit(summary: dict[str, Any]) -> str:
+    return "shard" if summary["root"] is None else "message"

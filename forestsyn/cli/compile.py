@@ -1,0 +1,126 @@
+"""`forestsyn compile`: a verified program for a runtime."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from forestsyn.cli.bound import bound_facts, title
+from forestsyn.cli.forest import forest_facts
+from forestsyn.cli.options import byte_option, collective_options, json_option, topology_argument, tree_options
+from forestsyn.cli.output import Row, print_facts, print_json
+from forestsyn.cli.progress import progress
+from forestsyn.errors import InputError
+from forestsyn.ir.collective import Collective
+
+_STANDARD_OUTPUT = Path("-")
+
+
+@click.command("compile")
+@topology_argument
+@collective_options
+@tree_options
+@click.option(
+    "--target",
+    type=click.Choice(["msccl", "executor", "rccl"]),
+    default="executor",
+    show_default=True,
+    help="The runtime that will read the file.",
+)
+@click.option("--out-of-place", is_flag=True, help="For calls with different send and receive buffers.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["Simple", "LL", "LL128"]),
+    default="Simple",
+    show_default=True,
+    help="How connections move bytes.",
+)
+@byte_option("--min-bytes", "Smallest message that the file offers itself for.")
+@byte_option("--max-bytes", "Largest such message; 0 means no limit.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the program; - is standard output."
+)
+@json_option
+def compile_(
+    topology_spec: str,
+    collective: Collective,
+    root: int | None,
+    trees: Literal["auto", "exact"] | int,
+    tolerance: Fraction,
+    target: str,
+    out_of_place: bool,
+    protocol: str,
+    min_bytes: int,
+    max_bytes: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Compile a collective on T to MSCCL XML, read the text back, verify it and say how good it is.
+
+    Nothing is written unless every check passes, and then the file is written whole or not at all. Without -o only
+    the figures are printed; with -o - the program goes to standard output and the figures to standard error.
+
+    \b
+    Examples:
+      forestsyn compile dgx-a100:2 -c allreduce -o allreduce.xml
+      forestsyn compile mi250:2 -c allgather --target rccl --out-of-place -o allgather.xml
+      forestsyn compile my-cluster.yaml -c allreduce --trees exact --min-bytes 1M --max-bytes 1G --json
+    """
+    from forestsyn.frontend import load_topology
+    from forestsyn.ir.program import Protocol
+    from forestsyn.ir.target import TARGETS
+    from forestsyn.pipeline.compile import compile_topology
+    from forestsyn.pipeline.files import check_writable, write_file
+    from forestsyn.pipeline.summary import compile_summary
+
+    _check_output(output, as_json)
+    if output not in (None, _STANDARD_OUTPUT):
+        check_writable(output)
+    with progress() as observer:
+        result = compile_topology(
+            load_topology(topology_spec),
+            collective,
+            root,
+            trees=trees,
+            tolerance=tolerance,
+            target=TARGETS[target],
+            out_of_place=out_of_place,
+            protocol=Protocol(protocol),
+            minimum_bytes=min_bytes,
+            maximum_bytes=max_bytes,
+            observer=observer,
+        )
+    summary = compile_summary(result)
+    if output == _STANDARD_OUTPUT:
+        print(result.text, end="")
+    elif output is not None:
+        write_file(output, result.text)
+        summary["files"] = [str(output)]
+    if as_json:
+        print_json(summary)
+    else:
+        facts = [*bound_facts(summary), *forest_facts(summary), *_program_facts(summary)]
+        print_facts(title(summary), facts, error_stream=output == _STANDARD_OUTPUT)
+
+
+def _check_output(output: Path | None, as_json: bool) -> None:
+    if as_json and output == _STANDARD_OUTPUT:
+        raise InputError(
+            "--json and -o - both want standard output", where="-o", hint="write the program to a file"
+        )
+
+
+def _program_facts(summary: dict[str, Any]) -> list[Row]:
+    places = [name for name in ("in_place", "out_of_place") if summary[name]]
+    files = ", ".join(summary["files"]) or "none written; name one with -o FILE"
+    return [
+        ("program", f"{summary['target']}, {summary['protocol']}, {' and '.join(places).replace('_', '-')}"),
+        ("uses", f"{summary['channels']} channels, {summary['threadblocks_max']} threadblocks, {summary['steps_max']} steps"),
+        ("chunks", f"{summary['chunks']}; {summary['serves']}"),
+        ("verified", "bound, trees, schedule, and the program as read back from its text"),
+        ("time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in summary["seconds"].items())),
+        ("file", files),
+    ]

@@ -1,0 +1,109 @@
+"""Options and arguments that several verbs share, and how their values are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Literal
+
+import click
+
+from forestsyn.errors import InputError
+from forestsyn.ir.collective import Collective
+
+_SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?(?:/\d{1,9})?)(\s*%)?")
+_BYTES = re.compile(r"(\d{1,19})\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE)
+_EXPONENTS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_MOST_BYTES = 1 << 62
+_MOST_TREES = 1 << 20
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+topology_argument = click.argument("topology_spec", metavar="T")
+
+
+def collective_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-c` and `--root`."""
+    collective = click.option(
+        "-c",
+        "--collective",
+        type=click.Choice([str(collective) for collective in Collective]),
+        default=str(Collective.ALLGATHER),
+        show_default=True,
+        callback=lambda _context, _option, value: Collective(value),
+        help="What the ranks do.",
+    )
+    root = click.option("--root", type=int, metavar="RANK", help="Root of broadcast and reduce.  [default: 0]")
+    return collective(root(command))
+
+
+def tree_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--trees` and `--tolerance`."""
+    trees = click.option(
+        "--trees",
+        metavar="auto|exact|K",
+        default="auto",
+        show_default=True,
+        callback=lambda _context, _option, value: parse_trees(value),
+        help="Trees per root: the fewest within the tolerance, as many as the optimum takes, or K.",
+    )
+    tolerance = click.option(
+        "--tolerance",
+        metavar="SHARE",
+        default="2%",
+        show_default=True,
+        callback=lambda _context, _option, value: parse_share(value, "--tolerance"),
+        help="What auto may give up of the optimum.",
+    )
+    return trees(tolerance(command))
+
+
+def byte_option(name: str, text: str) -> Callable[..., Any]:
+    """An option that takes a number of bytes, 0 unless given."""
+    return click.option(
+        name,
+        metavar="BYTES",
+        default="0",
+        show_default=True,
+        callback=lambda _context, _option, value: parse_bytes(value, name),
+        help=text,
+    )
+
+
+def parse_share(text: str, where: str) -> Fraction:
+    """A share from 0 to below 1, written ``2%``, ``0.02`` or ``1/50``. Raises InputError."""
+    match = _SHARE.fullmatch(text.strip())
+    try:
+        share = Fraction(match[1]) / (100 if match[2] else 1) if match else Fraction(1)
+    except (ValueError, ZeroDivisionError):  # 1.5/2 and 1/0
+        share = Fraction(1)
+    if share >= 1:
+        raise InputError(
+            f"'{text}' is not a share from 0% to below 100%", where=where, hint="write it as 2% or 0.02"
+        )
+    return share
+
+
+def parse_trees(text: str) -> Literal["auto", "exact"] | int:
+    """``auto``, ``exact`` or a number of trees per root. Raises InputError."""
+    if text == "auto" or text == "exact":
+        return text
+    if text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= _MOST_TREES:
+        return int(text)
+    raise InputError(
+        f"'{text}' is not a number of trees per root",
+        where="--trees",
+        hint=f"write auto, exact or a number from 1 to {_MOST_TREES:,}",
+    )
+
+
+def parse_bytes(text: str, where: str) -> int:
+    """A size such as ``65536``, ``64K``, ``1MiB`` or ``2G``; the letters are powers of 1024. Raises InputError."""
+    match = _BYTES.fullmatch(text.strip())
+    count = int(match[1]) << _EXPONENTS[(match[2] or "").upper()] if match else _MOST_BYTES + 1
+    if count > _MOST_BYTES:
+        raise InputError(
+            f"'{text}' is not a size", where=where, hint="write bytes, or 64K, 1MiB, 2G in powers of 1024"
+        )
+    return count

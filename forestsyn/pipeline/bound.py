@@ -1,0 +1,32 @@
+"""Topology → proven bound."""
+
+from __future__ import annotations
+
+from forestsyn.core import rank_cut, solve_optimum
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.topology import Topology
+from forestsyn.pipeline.results import BoundResult
+from forestsyn.pipeline.stages import Observer, Stages, phase_directions, resolve_root
+from forestsyn.verify import verify_optimum
+
+
+def bound(
+    topology: Topology, collective: Collective, root: int | None = None, *, observer: Observer | None = None
+) -> BoundResult:
+    """The exact optimum of `collective` on `topology`, with the cut that proves it.
+
+    root: the rank of broadcast and reduce (0 unless given). Raises InputError for a wrong root and InfeasibleError
+    when some rank cannot reach another.
+    """
+    stages = Stages(observer)
+    root = resolve_root(topology, collective, root)
+    weights = tuple(int(root is None or rank == root) for rank in range(topology.rank_count))
+    optima = tuple(solve_optimum(topology, weights, direction) for direction in phase_directions(collective))
+    for optimum in optima:
+        verify_optimum(topology, optimum)
+    stages.finish("optimum", optima)
+    cut = rank_cut(topology)
+    stages.finish("cut", cut)
+    return BoundResult(
+        topology=topology, collective=collective, root=root, optima=optima, rank_cut=cut, seconds=stages.seconds
+    )

@@ -1,0 +1,85 @@
+"""Topology → proven program, written out and read back."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from forestsyn.backends import emit_msccl_xml
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.forest import Direction, Forest
+from forestsyn.ir.program import Protocol
+from forestsyn.ir.target import EXECUTOR, Target
+from forestsyn.ir.topology import Topology
+from forestsyn.lowering import lower_forests, lower_schedule
+from forestsyn.pipeline.results import CompileResult
+from forestsyn.pipeline.stages import Observer, Stages
+from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
+from forestsyn.pipeline.verify_file import verify_text
+from forestsyn.verify import verify_schedule
+
+_NAME_MAXIMUM = 63
+
+
+def compile_topology(
+    topology: Topology,
+    collective: Collective,
+    root: int | None = None,
+    *,
+    trees: Trees = "auto",
+    tolerance: Fraction = TOLERANCE,
+    target: Target = EXECUTOR,
+    out_of_place: bool = False,
+    protocol: Protocol = Protocol.SIMPLE,
+    minimum_bytes: int = 0,
+    maximum_bytes: int = 0,
+    observer: Observer | None = None,
+) -> CompileResult:
+    """A program for `target` whose text has been read back and verified.
+
+    minimum_bytes, maximum_bytes: the message sizes that the file offers itself for; maximum 0 = no limit.
+    Raises as `synthesize`, and UnsupportedError when the runtime cannot express the program.
+    """
+    result = synthesize(
+        topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, observer=observer
+    )
+    stages = Stages(observer)
+    forests = {forest.direction: forest for forest in result.forests}
+    schedule = lower_forests(
+        collective,
+        out_forest=forests.get(Direction.OUT),
+        in_forest=forests.get(Direction.IN),
+        root=result.bound.root,
+    )
+    verify_schedule(schedule)
+    stages.finish("schedule", schedule)
+    program = lower_schedule(
+        schedule,
+        target=target,
+        out_of_place=out_of_place,
+        protocol=protocol,
+        name=program_name(topology, collective),
+        minimum_bytes=minimum_bytes,
+        maximum_bytes=maximum_bytes,
+    )
+    stages.finish("program", program)
+    text = emit_msccl_xml(program, target)
+    stages.finish("text", text)
+    report = verify_text(text, source=program.name, dialect=target.name, root=result.bound.root)
+    report.raise_if_rejected()
+    stages.finish("check program", report)
+    return CompileResult(
+        forest=result,
+        target=target,
+        schedule=schedule,
+        program=program,
+        text=text,
+        report=report,
+        seconds={**result.seconds, **stages.seconds},
+    )
+
+
+def program_name(topology: Topology, collective: Collective) -> str:
+    """A name that every runtime accepts: letters, digits and dashes, at most 63 of them."""
+    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{topology.name}-{collective}").strip("-")
+    return words[-_NAME_MAXIMUM:].strip("-")

@@ -1,0 +1,146 @@
+"""What the pipeline returns: every stage's value by name, and the figures that follow from them, all exact.
+
+Inverse rates are in s per GB of root weight: of one rank's shard for allgather, reduce-scatter and allreduce (whose
+two phases add up), of the whole message for broadcast and reduce. With total weight W (the number of ranks, or 1),
+
+    algbw = W / inverse_rate    and    busbw = algbw × busbw_factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+
+from forestsyn.core import Choice
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.forest import Forest, Optimum
+from forestsyn.ir.network import Cut
+from forestsyn.ir.program import Program
+from forestsyn.ir.schedule import Schedule
+from forestsyn.ir.target import Target
+from forestsyn.ir.topology import Topology
+from forestsyn.verify import Report
+
+
+class BoundResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The best that any schedule can reach.
+
+    optima: one per phase, in the order in which the phases run. rank_cut: the least bandwidth that separates two
+    ranks. root: the rank of broadcast and reduce, else None. seconds: time of each stage.
+    """
+
+    topology: Topology
+    collective: Collective
+    root: int | None
+    optima: tuple[Optimum, ...]
+    rank_cut: Cut
+    seconds: Mapping[str, float]
+
+    @property
+    def weight(self) -> int:
+        """W, the total root weight."""
+        return sum(self.optima[0].weights)
+
+    @property
+    def inverse_rate(self) -> Fraction:
+        """s per GB of root weight, over all phases."""
+        return sum((optimum.inverse_rate for optimum in self.optima), Fraction(0))
+
+    @property
+    def algbw(self) -> Fraction:
+        """GB/s, exact."""
+        return self.weight / self.inverse_rate
+
+    @property
+    def bottleneck(self) -> Optimum:
+        """The slower phase, whose cut is what holds the collective back."""
+        return max(self.optima, key=lambda optimum: optimum.inverse_rate)
+
+    @property
+    def ring_algbw(self) -> Fraction:
+        """What rings could reach at most, GB/s.
+
+        Every ring through all ranks leaves each set of vertices that separates two ranks, so all rings together
+        move at most B, the bandwidth of the thinnest such cut. A ring of bandwidth B has busbw B.
+        """
+        return self.rank_cut.bandwidth / self.collective.busbw_factor(self.topology.rank_count)
+
+
+class ForestResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
+    """Verified trees for every phase.
+
+    choice: how many unit trees each root has, and why. forests: one per phase, as `bound.optima`.
+    loads: the time units that each forest really needs on its busiest link, as the verifier counted them.
+    seconds: time of each stage, those of the bound included.
+    """
+
+    bound: BoundResult
+    choice: Choice
+    forests: tuple[Forest, ...]
+    loads: tuple[Fraction, ...]
+    seconds: Mapping[str, float]
+
+    @property
+    def inverse_rate(self) -> Fraction:
+        """What the trees reach, in the unit of `BoundResult.inverse_rate`."""
+        times = (load / forest.chunk_count for load, forest in zip(self.loads, self.forests, strict=True))
+        return self.bound.weight * sum(times, Fraction(0))
+
+    @property
+    def algbw(self) -> Fraction:
+        """What the trees reach, GB/s."""
+        return self.bound.weight / self.inverse_rate
+
+    @property
+    def load_over_bound(self) -> Fraction:
+        """The time of the trees over the least possible time; 1 is optimal."""
+        return self.inverse_rate / self.bound.inverse_rate
+
+    @property
+    def tree_count(self) -> int:
+        """Distinct trees of all phases."""
+        return sum(forest.tree_count for forest in self.forests)
+
+    @property
+    def depth(self) -> int:
+        """The longest chain of transfers; the phases of an allreduce follow one another."""
+        return sum(forest.depth for forest in self.forests)
+
+    @property
+    def peers_per_rank_max(self) -> int:
+        """The most distinct ranks that one rank exchanges data with, over all phases."""
+        rank_count = self.bound.topology.rank_count
+        pairs = np.zeros((rank_count, rank_count), dtype=bool)
+        for forest in self.forests:
+            tree, child = np.nonzero(forest.parents >= 0)
+            pairs[forest.parents[tree, child], child] = True
+        return int((pairs | pairs.T).sum(axis=1).max())
+
+
+class CompileResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
+    """A proven program.
+
+    program: as lowered. text: the file's contents. report: what the verifier found in `text` after reading it back
+    (remarks at most; a violation raises instead). seconds: time of each stage, those of the forest included.
+    """
+
+    forest: ForestResult
+    target: Target
+    schedule: Schedule
+    program: Program
+    text: str
+    report: Report
+    seconds: Mapping[str, float]
+
+    @property
+    def threadblocks_max(self) -> int:
+        """The most threadblocks of one rank."""
+        return max(len(rank.threadblocks) for rank in self.program.ranks)
+
+    @property
+    def steps_max(self) -> int:
+        """The most steps of one threadblock."""
+        return max(len(block.steps) for rank in self.program.ranks for block in rank.threadblocks)

@@ -1,0 +1,71 @@
+"""What every pipeline run shares: the observer of its stages, their times, and the phases of a collective."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from forestsyn.errors import InputError
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.forest import Direction
+from forestsyn.ir.topology import Topology
+
+#: Called with the name of a stage and its value as soon as the stage has finished.
+Observer = Callable[[str, object], None]
+
+#: The stages in the order in which they finish; `bound` ends after the second, `synthesize` after the fourth.
+STAGES = ("optimum", "cut", "forest", "check forest", "schedule", "program", "text", "check program")
+
+
+class Stages:
+    """Books the time between two finished stages and tells the observer.
+
+    seconds: time of each finished stage, in the order in which they finished.
+    """
+
+    def __init__(self, observer: Observer | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._observer = observer
+        self._last = time.perf_counter()
+
+    def finish(self, stage: str, value: object) -> None:
+        """`stage` has produced `value`."""
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        if self._observer is not None:
+            self._observer(stage, value)
+        self._last = time.perf_counter()
+
+
+def phase_directions(collective: Collective) -> tuple[Direction, ...]:
+    """The phases of `collective` in the order in which they run: contributions flow in, then copies flow out."""
+    phases = []
+    if collective.reduces:
+        phases.append(Direction.IN)
+    if collective.broadcasts:
+        phases.append(Direction.OUT)
+    return tuple(phases)
+
+
+def resolve_root(topology: Topology, collective: Collective, root: int | None) -> int | None:
+    """The rank that a rooted collective starts or ends at (0 unless given), None for the others.
+
+    Raises InputError when the collective has no root or the rank does not exist.
+    """
+    if not collective.rooted:
+        if root is not None:
+            raise InputError(
+                f"{collective} has no root, but root {root} was given",
+                where="--root",
+                hint="only broadcast and reduce have a root; leave the option out",
+            )
+        return None
+    if root is None:
+        return 0
+    if not 0 <= root < topology.rank_count:
+        raise InputError(
+            f"there is no rank {root}; {topology.name} has ranks 0 to {topology.rank_count - 1}",
+            where="--root",
+            hint="`forestsyn check` lists the ranks",
+        )
+    return root

@@ -1,0 +1,203 @@
+"""Results as plain data: the keys of `--json`, of the manifest of the gallery and of what people see.
+
+A key means the same wherever it stands. `inverse_rate`, `algbw_*`, `busbw_*` and `bottleneck` describe the proven
+optimum; what the trees of a forest or program reach stands under `reached`. Exact values are strings such as
+``"3/65"``; floats are for display.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from math import gcd
+from typing import Any
+
+import msgspec
+
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.forest import Direction, Forest, Optimum
+from forestsyn.ir.topology import Topology
+from forestsyn.pipeline.names import cut_sentence, cut_vertices, decimal_text, side_text, vertex_names
+from forestsyn.pipeline.results import BoundResult, CompileResult, ForestResult
+
+Summary = dict[str, Any]
+
+
+def bound_summary(result: BoundResult) -> Summary:
+    """What `forestsyn bound` reports."""
+    topology = result.topology
+    return {
+        "topology": topology.name,
+        "topology_hash": topology_hash(topology),
+        "ranks": topology.rank_count,
+        "rates": topology.rates,
+        "notes": list(topology.notes),
+        "collective": str(result.collective),
+        "root": result.root,
+        **_bandwidths(result.collective, topology.rank_count, result.inverse_rate, result.algbw),
+        "bottleneck": optimum_summary(topology, result.bottleneck),
+        "phases": [optimum_summary(topology, optimum) for optimum in result.optima],
+        "trees_per_root": max(optimum.trees_per_root for optimum in result.optima),
+        "ring": _ring_summary(result),
+        "verified": True,
+        "files": [],
+        "seconds": dict(result.seconds),
+    }
+
+
+def forest_summary(result: ForestResult) -> Summary:
+    """What `forestsyn forest` reports: the bound, and how the trees compare with it."""
+    collective, ranks = result.bound.collective, result.bound.topology.rank_count
+    demand = [chunks for chunks in result.choice.demand if chunks]
+    return {
+        **bound_summary(result.bound),
+        "reached": _bandwidths(collective, ranks, result.inverse_rate, result.algbw),
+        "load_over_bound": float(result.load_over_bound),
+        "load_over_bound_exact": str(result.load_over_bound),
+        "trees_per_root": max(demand),
+        "trees_per_root_exact": max(optimum.trees_per_root for optimum in result.bound.optima),
+        "chunks_per_root": [min(demand), max(demand)],
+        "choice": result.choice.reason,
+        "tree_count": result.tree_count,
+        "depth": result.depth,
+        "peers_per_rank_max": result.peers_per_rank_max,
+        "seconds": dict(result.seconds),
+    }
+
+
+def compile_summary(result: CompileResult) -> Summary:
+    """What `forestsyn compile` reports: the forest, and what the program needs."""
+    program = result.program
+    divisor = element_divisor(result.forest.bound.collective, len(program.ranks), program.chunk_count)
+    return {
+        **forest_summary(result.forest),
+        "target": result.target.name,
+        "protocol": str(program.protocol),
+        "in_place": program.in_place,
+        "out_of_place": program.out_of_place,
+        "minimum_bytes": program.minimum_bytes,
+        "maximum_bytes": program.maximum_bytes,
+        "chunks": program.chunk_count,
+        "element_count_divisor": divisor,
+        "serves_powers_of_two_from": divisor if divisor & (divisor - 1) == 0 else None,
+        "serves": _served(divisor),
+        "channels": program.channel_count,
+        "threadblocks_max": result.threadblocks_max,
+        "steps_max": result.steps_max,
+        "scratch_chunks_max": max(rank.scratch_chunks for rank in program.ranks),
+        "seconds": dict(result.seconds),
+    }
+
+
+def optimum_summary(topology: Topology, optimum: Optimum) -> Summary:
+    """One phase: its rate and the cut that proves it, in the names of the topology."""
+    inside = optimum.cut.inside
+    return {
+        "direction": "leaving" if optimum.direction is Direction.OUT else "entering",
+        "inverse_rate": str(optimum.inverse_rate),
+        "inside": vertex_names(topology, cut_vertices(topology, inside)),
+        "ranks_inside": sum(vertex < topology.rank_count for vertex in inside),
+        "demand": str(optimum.cut.demand),
+        "bandwidth": str(optimum.cut.bandwidth),
+        "text": cut_sentence(topology, optimum),
+    }
+
+
+def element_divisor(collective: Collective, ranks: int, chunk_count: int) -> int:
+    """The least d such that runtimes use the program exactly where the element count of the call is divisible by d.
+
+    They ask (count × N for allgather and reduce-scatter, else count) to be divisible by the number of chunks, and
+    fall back to NCCL without a word otherwise.
+    """
+    return chunk_count // gcd(chunk_count, ranks) if collective.shards else chunk_count
+
+
+def topology_hash(topology: Topology) -> str:
+    """SHA-256 over what a schedule depends on: vertices, links and rank order; not the name, notes or rate column."""
+    content = {"vertices": topology.vertices, "links": topology.links, "ranks": topology.ranks}
+    canonical = msgspec.json.encode(content, enc_hook=str, order="sorted")
+    return hashlib.sha256(canonical).hexdigest()
+
+
+def forest_document(result: ForestResult) -> Summary:
+    """Every tree with its multiplicity, its physical routes and the load it puts on the links, by names."""
+    topology = result.bound.topology
+    return {
+        **forest_summary(result),
+        "rank_names": [topology.rank_name(rank) for rank in range(topology.rank_count)],
+        "forests": [_forest_data(topology, forest) for forest in result.forests],
+    }
+
+
+def _ring_summary(result: BoundResult) -> Summary:
+    inside = cut_vertices(result.topology, result.rank_cut.inside)
+    bandwidth = result.rank_cut.bandwidth
+    return {
+        "algbw_exact": str(result.ring_algbw),
+        "algbw_GBps": float(result.ring_algbw),
+        "cut": vertex_names(result.topology, inside),
+        "cut_bandwidth": str(bandwidth),
+        "text": f"every ring must leave {side_text(result.topology, inside)} and all rings together have only "
+        f"{decimal_text(bandwidth)} GB/s there",
+    }
+
+
+def _bandwidths(collective: Collective, ranks: int, inverse_rate: Fraction, algbw: Fraction) -> Summary:
+    busbw = algbw * collective.busbw_factor(ranks)
+    return {
+        "inverse_rate": str(inverse_rate),
+        "algbw_GBps": float(algbw),
+        "algbw_exact": str(algbw),
+        "busbw_GBps": float(busbw),
+        "busbw_exact": str(busbw),
+    }
+
+
+def _served(divisor: int) -> str:
+    if divisor == 1:
+        return "serves every element count"
+    powers = (
+        f"among them every power of two from {divisor:,}"
+        if divisor & (divisor - 1) == 0
+        else "never a power of two"
+    )
+    return f"serves element counts divisible by {divisor:,} ({powers}); all others fall back to NCCL"
+
+
+def _forest_data(topology: Topology, forest: Forest) -> Summary:
+    names = vertex_names(topology, range(len(topology.vertices)))
+    routes = [[names[vertex] for vertex in route] for route in forest.routes]
+    loads: dict[tuple[int, int], int] = {}
+    trees = []
+    rows = zip(
+        forest.roots.tolist(),
+        forest.multiplicities.tolist(),
+        forest.parents.tolist(),
+        forest.edge_routes.tolist(),
+        strict=True,
+    )
+    for root, multiplicity, parents, edge_routes in rows:
+        edges = []
+        for rank, (parent, route) in enumerate(zip(parents, edge_routes, strict=True)):
+            if parent < 0:
+                continue
+            edges.append({"rank": rank, "parent": parent, "route": routes[route]})
+            path = forest.routes[route]
+            for link in zip(path, path[1:], strict=False):
+                loads[link] = loads.get(link, 0) + multiplicity
+        trees.append({"root": root, "multiplicity": multiplicity, "edges": edges})
+    return {
+        "direction": str(forest.direction),
+        "time_units": str(forest.time_units),
+        "chunks_per_root": list(forest.demand),
+        "trees": trees,
+        "loads": [
+            {
+                "from": names[link.tail],
+                "to": names[link.head],
+                "bandwidth": str(link.bandwidth),
+                "load": loads.get((link.tail, link.head), 0),
+            }
+            for link in topology.links
+        ],
+    }

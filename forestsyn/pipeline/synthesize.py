@@ -1,0 +1,52 @@
+"""Topology → verified forest."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from forestsyn.core import build_forest, choose_demand
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.topology import Topology
+from forestsyn.pipeline.bound import bound
+from forestsyn.pipeline.results import ForestResult
+from forestsyn.pipeline.stages import Observer, Stages
+from forestsyn.verify import forest_load, verify_forest
+
+#: How many trees each root may have: the fewest within a tolerance, as many as the optimum takes, or a number.
+Trees = Literal["auto", "exact"] | int
+
+#: The default loss that `auto` may accept for fewer trees.
+TOLERANCE = Fraction(1, 50)
+
+
+def synthesize(
+    topology: Topology,
+    collective: Collective,
+    root: int | None = None,
+    *,
+    trees: Trees = "auto",
+    tolerance: Fraction = TOLERANCE,
+    chunked: bool = False,
+    observer: Observer | None = None,
+) -> ForestResult:
+    """Trees for every phase of `collective` that together load no link beyond its bandwidth.
+
+    tolerance: the share of the optimum that `auto` may give up. chunked: prefer numbers of trees that make good
+    chunk counts for a program. Raises as `bound`, and VerificationError when a certificate does not hold.
+    """
+    limit = bound(topology, collective, root, observer=observer)
+    stages = Stages(observer)
+    choice = choose_demand(topology, collective, limit.root, trees, tolerance, chunked)
+    forests = tuple(
+        build_forest(topology, choice.demand, optimum.direction, time_units)
+        for optimum, time_units in zip(limit.optima, choice.time_units, strict=True)
+    )
+    stages.finish("forest", forests)
+    for forest in forests:
+        verify_forest(topology, forest)
+    loads = tuple(forest_load(topology, forest) for forest in forests)
+    stages.finish("check forest", loads)
+    return ForestResult(
+        bound=limit, choice=choice, forests=forests, loads=loads, seconds={**limit.seconds, **stages.seconds}
+    )
