@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from forestsyn.cli.options import json_option, topology_argument
-from forestsyn.cli.output import print_facts, print_json
+from forestsyn.cli.output import print_json
 from forestsyn.cli.progress import progress
 from forestsyn.ir.collective import Collective
 
@@ -14,9 +14,10 @@ from forestsyn.ir.collective import Collective
 @topology_argument
 @json_option
 def check(topology_spec: str, as_json: bool) -> None:
-    """Read T, print what was understood and the bottleneck of an allgather.
+    """Read T and print what was understood.
 
-    Wrong keys, types, names and numbers are errors with their line. Ranks that cannot reach each other are named.
+    The bottleneck of an allgather follows. Wrong keys, types, names and numbers are errors with their line; ranks
+    that cannot reach each other are named.
 
     \b
     Examples:

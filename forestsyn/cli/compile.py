@@ -58,10 +58,11 @@ def compile_(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Compile a collective on T to MSCCL XML, read the text back, verify it and say how good it is.
+    """Compile a collective on T to verified MSCCL XML.
 
-    Nothing is written unless every check passes, and then the file is written whole or not at all. Without -o only
-    the figures are printed; with -o - the program goes to standard output and the figures to standard error.
+    The text is read back and checked, and its quality printed. Nothing is written unless every check passes, and then
+    the file is written whole or not at all. Without -o only the figures are printed; with -o - the program goes to
+    standard output and the figures to standard error.
 
     \b
     Examples:
@@ -108,17 +109,16 @@ def compile_(
 
 def _check_output(output: Path | None, as_json: bool) -> None:
     if as_json and output == _STANDARD_OUTPUT:
-        raise InputError(
-            "--json and -o - both want standard output", where="-o", hint="write the program to a file"
-        )
+        raise InputError("--json and -o - both want standard output", where="-o", hint="write the program to a file")
 
 
 def _program_facts(summary: dict[str, Any]) -> list[Row]:
     places = [name for name in ("in_place", "out_of_place") if summary[name]]
+    blocks, steps = summary["threadblocks_max"], summary["steps_max"]
     files = ", ".join(summary["files"]) or "none written; name one with -o FILE"
     return [
         ("program", f"{summary['target']}, {summary['protocol']}, {' and '.join(places).replace('_', '-')}"),
-        ("uses", f"{summary['channels']} channels, {summary['threadblocks_max']} threadblocks, {summary['steps_max']} steps"),
+        ("channels", f"{summary['channels']}, up to {blocks} threadblocks a rank and {steps} steps each"),
         ("chunks", f"{summary['chunks']}; {summary['serves']}"),
         ("verified", "bound, trees, schedule, and the program as read back from its text"),
         ("time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in summary["seconds"].items())),

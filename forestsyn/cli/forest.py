@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -43,8 +42,9 @@ def forest(
       forestsyn forest my-cluster.yaml -c reduce-scatter --tolerance 5% -o forest.json
     """
     from forestsyn.frontend import load_topology
+    from forestsyn.pipeline.document import forest_text
     from forestsyn.pipeline.files import check_writable, write_file
-    from forestsyn.pipeline.summary import forest_document, forest_summary
+    from forestsyn.pipeline.summary import forest_summary
     from forestsyn.pipeline.synthesize import synthesize
 
     if output is not None:
@@ -54,7 +54,7 @@ def forest(
         result = synthesize(topology, collective, root, trees=trees, tolerance=tolerance, observer=observer)
     summary = forest_summary(result)
     if output is not None:
-        write_file(output, json.dumps(forest_document(result), indent=1, ensure_ascii=False) + "\n")
+        write_file(output, forest_text(result))
         summary["files"] = [str(output)]
     if as_json:
         print_json(summary)

@@ -11,9 +11,10 @@ from forestsyn.cli.output import print_json, print_table
 @click.command()
 @json_option
 def machines(as_json: bool) -> None:
-    """List the machines that can be named wherever a topology is wanted.
+    """List the machines of the catalog.
 
-    NAME alone is one host; NAME:COUNT is a cluster of COUNT hosts, and NAME:4x4 gives the dimensions of a shape.
+    They can be named wherever a topology is wanted. NAME alone is one host, NAME:COUNT is a cluster of COUNT hosts,
+    and NAME:4x4 gives the dimensions of a shape.
 
     \b
     Examples:

@@ -79,16 +79,16 @@ def parse_share(text: str, where: str) -> Fraction:
     except (ValueError, ZeroDivisionError):  # 1.5/2 and 1/0
         share = Fraction(1)
     if share >= 1:
-        raise InputError(
-            f"'{text}' is not a share from 0% to below 100%", where=where, hint="write it as 2% or 0.02"
-        )
+        raise InputError(f"'{text}' is not a share from 0% to below 100%", where=where, hint="write it as 2% or 0.02")
     return share
 
 
 def parse_trees(text: str) -> Literal["auto", "exact"] | int:
     """``auto``, ``exact`` or a number of trees per root. Raises InputError."""
-    if text == "auto" or text == "exact":
-        return text
+    if text == "auto":
+        return "auto"
+    if text == "exact":
+        return "exact"
     if text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= _MOST_TREES:
         return int(text)
     raise InputError(

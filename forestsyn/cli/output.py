@@ -45,7 +45,9 @@ def _print_rich(title: str | None, header: Sequence[str], rows: Sequence[Sequenc
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD if header else None, show_header=bool(header))
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD if header else None, show_header=bool(header)
+    )
     for position, name in enumerate(header or ("", "")):
         table.add_column(name, style="bold" if position == 0 else "", no_wrap=position == 0)
     for row in rows:

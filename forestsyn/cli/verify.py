@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 )
 @json_option
 def verify(files: tuple[Path, ...], target: str | None, as_json: bool) -> int:
-    """Check MSCCL XML files: form, pairing, deadlock, races, the result on every rank, offsets and limits.
+    """Check MSCCL XML files, whoever wrote them.
 
+    Checked are form, limits and offsets, the pairing of both ends, deadlock, races, and the result on every rank.
     One line per file says which runtimes accept it; what was found follows, with rank, threadblock, step and chunk.
     The exit code is 5 if a file is rejected, else 2 if one cannot be read, else 0.
 

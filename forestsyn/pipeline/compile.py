@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from forestsyn.backends import emit_msccl_xml
 from forestsyn.ir.collective import Collective
-from forestsyn.ir.forest import Direction, Forest
+from forestsyn.ir.forest import Direction
 from forestsyn.ir.program import Protocol
 from forestsyn.ir.target import EXECUTOR, Target
 from forestsyn.ir.topology import Topology
@@ -40,9 +40,7 @@ def compile_topology(
     minimum_bytes, maximum_bytes: the message sizes that the file offers itself for; maximum 0 = no limit.
     Raises as `synthesize`, and UnsupportedError when the runtime cannot express the program.
     """
-    result = synthesize(
-        topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, observer=observer
-    )
+    result = synthesize(topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, observer=observer)
     stages = Stages(observer)
     forests = {forest.direction: forest for forest in result.forests}
     schedule = lower_forests(

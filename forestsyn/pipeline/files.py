@@ -39,7 +39,9 @@ def write_file(path: Path, text: str) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(
-            f"cannot write the file: {reason}", where=str(path), hint="nothing was written; free space or choose another place"
+            f"cannot write the file: {reason}",
+            where=str(path),
+            hint="nothing was written; free space or choose another place",
         ) from error
 
 

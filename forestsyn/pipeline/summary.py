@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from forestsyn.ir.collective import Collective
-from forestsyn.ir.forest import Direction, Forest, Optimum
+from forestsyn.ir.forest import Direction, Optimum
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.names import cut_sentence, cut_vertices, decimal_text, side_text, vertex_names
 from forestsyn.pipeline.results import BoundResult, CompileResult, ForestResult
@@ -119,16 +119,6 @@ def topology_hash(topology: Topology) -> str:
     return hashlib.sha256(canonical).hexdigest()
 
 
-def forest_document(result: ForestResult) -> Summary:
-    """Every tree with its multiplicity, its physical routes and the load it puts on the links, by names."""
-    topology = result.bound.topology
-    return {
-        **forest_summary(result),
-        "rank_names": [topology.rank_name(rank) for rank in range(topology.rank_count)],
-        "forests": [_forest_data(topology, forest) for forest in result.forests],
-    }
-
-
 def _ring_summary(result: BoundResult) -> Summary:
     inside = cut_vertices(result.topology, result.rank_cut.inside)
     bandwidth = result.rank_cut.bandwidth
@@ -157,47 +147,6 @@ def _served(divisor: int) -> str:
     if divisor == 1:
         return "serves every element count"
     powers = (
-        f"among them every power of two from {divisor:,}"
-        if divisor & (divisor - 1) == 0
-        else "never a power of two"
+        f"among them every power of two from {divisor:,}" if divisor & (divisor - 1) == 0 else "never a power of two"
     )
     return f"serves element counts divisible by {divisor:,} ({powers}); all others fall back to NCCL"
-
-
-def _forest_data(topology: Topology, forest: Forest) -> Summary:
-    names = vertex_names(topology, range(len(topology.vertices)))
-    routes = [[names[vertex] for vertex in route] for route in forest.routes]
-    loads: dict[tuple[int, int], int] = {}
-    trees = []
-    rows = zip(
-        forest.roots.tolist(),
-        forest.multiplicities.tolist(),
-        forest.parents.tolist(),
-        forest.edge_routes.tolist(),
-        strict=True,
-    )
-    for root, multiplicity, parents, edge_routes in rows:
-        edges = []
-        for rank, (parent, route) in enumerate(zip(parents, edge_routes, strict=True)):
-            if parent < 0:
-                continue
-            edges.append({"rank": rank, "parent": parent, "route": routes[route]})
-            path = forest.routes[route]
-            for link in zip(path, path[1:], strict=False):
-                loads[link] = loads.get(link, 0) + multiplicity
-        trees.append({"root": root, "multiplicity": multiplicity, "edges": edges})
-    return {
-        "direction": str(forest.direction),
-        "time_units": str(forest.time_units),
-        "chunks_per_root": list(forest.demand),
-        "trees": trees,
-        "loads": [
-            {
-                "from": names[link.tail],
-                "to": names[link.head],
-                "bandwidth": str(link.bandwidth),
-                "load": loads.get((link.tail, link.head), 0),
-            }
-            for link in topology.links
-        ],
-    }
