@@ -1,0 +1,5 @@
+"""Back ends: a program as the text that a runtime reads. They translate and decide nothing."""
+
+from forestsyn.backends.msccl_xml import emit_msccl_xml
+
+__all__ = ["emit_msccl_xml"]

@@ -22,6 +22,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     offset_max: the largest chunk offset. waited_threadblock_max: the largest id another threadblock can wait for.
     nodes_max: XML nodes read per rank. reduce_scatter: how the dialect spells it.
     both_places: one file may offer itself for in-place and out-of-place calls.
+    bytes_max: the upper end of a size window that is meant to have none (0: the runtime has a word for it).
+    bytes_max_with_scratch: the same for a program with scratch, where the runtime allocates it for the largest size.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ranks_max: int = 1_024
     reduce_scatter: str
     both_places: bool
+    bytes_max: int = 0
+    bytes_max_with_scratch: int = 0
 
 
 MSCCL = Target(
@@ -46,6 +50,8 @@ MSCCL = Target(
     threadblocks_max=108,
     reduce_scatter="reduce_scatter",
     both_places=False,
+    bytes_max=1 << 40,
+    bytes_max_with_scratch=1 << 30,
 )
 EXECUTOR = Target(
     name="executor",

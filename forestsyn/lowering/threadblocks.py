@@ -1,0 +1,229 @@
+"""Channels and threadblocks: as few channels as the runtime's limits allow, threadblocks that fuse most.
+
+Problem. A threadblock has at most one send peer, one receive peer and `steps_max` steps; a connection (source,
+destination, channel) belongs to one threadblock at either end. A message that arrives from A and leaves for C is
+forwarded in one step, without a second read of memory, when one threadblock has both A and C.
+
+Method. For c = 1, 2, … channels: hand whole pieces to the channel where their busiest connection has the least to do;
+on each (rank, channel) choose the pairs (receive peer, send peer) by a matching that fuses the most chunks; every
+other peer gets a threadblock of its own, so that receiving and sending overlap. Where a rank has more threadblocks
+than the target, left-over receivers and senders share one. The first c within all limits is taken.
+
+Invariant. The numbers of steps counted here are exact upper bounds: later stages fuse more, never less.
+Complexity. O(c·M) plus the matchings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from forestsyn.errors import UnsupportedError
+from forestsyn.ir.program import Operation
+from forestsyn.ir.schedule import Schedule
+from forestsyn.ir.target import Target
+from forestsyn.lowering.matching import match_heaviest
+
+
+class Block(NamedTuple):
+    """A threadblock to be: its channel and peers; −1 means none."""
+
+    channel: int
+    receive_peer: int
+    send_peer: int
+
+
+class Threadblocks(msgspec.Struct, frozen=True, kw_only=True):
+    """Who executes what. blocks: per rank. Global ids number the blocks of all ranks one after the other.
+
+    send_block, receive_block: the global id of the threadblock at either end of each transfer.
+    """
+
+    channel_count: int
+    blocks: tuple[tuple[Block, ...], ...]
+    send_block: tuple[int, ...]
+    receive_block: tuple[int, ...]
+
+
+def choose_threadblocks(schedule: Schedule, target: Target, *, reserved: tuple[int, ...]) -> Threadblocks:
+    """Threadblocks on the fewest channels; `reserved[rank]` further ones are left free for local copies.
+
+    Raises UnsupportedError, which names rank, limit and value, when no number of channels fits the target.
+    """
+    error: UnsupportedError | None = None
+    for channel_count in range(_channels_min(schedule, target), target.channels_max + 1):
+        work = _Work(schedule, target, _spread_pieces(schedule, channel_count))
+        error_here = work.find_overload()
+        if error_here is None:
+            blocks = tuple(work.blocks_of(rank, reserved[rank]) for rank in range(schedule.rank_count))
+            error_here = _find_crowd(blocks, target, reserved)
+            if error_here is None:
+                return _number(schedule, work.channels, channel_count, blocks)
+        if error is None or error.limit != "threadblocks_max":
+            error = error_here
+    raise error or _too_many_channels(schedule, target)
+
+
+def _channels_min(schedule: Schedule, target: Target) -> int:
+    """No fewer channels can do: the busiest connection needs as many."""
+    connections = schedule.source.astype(np.int64) * schedule.rank_count + schedule.destination
+    return max(1, -(-int(np.bincount(connections).max(initial=0)) // target.steps_max))
+
+
+def _too_many_channels(schedule: Schedule, target: Target) -> UnsupportedError:
+    needed = _channels_min(schedule, target)
+    connections = schedule.source.astype(np.int64) * schedule.rank_count + schedule.destination
+    source, destination = divmod(int(np.bincount(connections).argmax()), schedule.rank_count)
+    return _refuse(
+        target, "channels_max", needed, f"the connection from rank {source} to rank {destination}", source, "channels"
+    )
+
+
+def _spread_pieces(schedule: Schedule, channel_count: int) -> list[int]:
+    """The channel of each piece: where its busiest connection is the least busy."""
+    if channel_count == 1:
+        return [0] * len(schedule.pieces)
+    connections = schedule.source.astype(np.int64) * schedule.rank_count + schedule.destination
+    _, compact = np.unique(connections, return_inverse=True)
+    load = np.zeros((channel_count, int(compact.max()) + 1), dtype=np.int64)
+    order = np.argsort(schedule.piece, kind="stable")
+    bounds = np.searchsorted(schedule.piece[order], np.arange(len(schedule.pieces) + 1))
+    channels = []
+    for piece in range(len(schedule.pieces)):
+        used = compact[order[bounds[piece] : bounds[piece + 1]]]
+        loads = load[:, used]
+        channel = int(np.lexsort((loads.sum(axis=1), loads.max(axis=1, initial=0)))[0])
+        np.add.at(load[channel], used, 1)
+        channels.append(channel)
+    return channels
+
+
+class _Work:
+    """How much every peer of every (rank, channel) has to do; counters keyed by (rank, channel, peer, …)."""
+
+    def __init__(self, schedule: Schedule, target: Target, channels: list[int]) -> None:
+        self.target = target
+        self.channels = channels
+        fused = Operation.RECV_COPY_SEND in target.operations
+        source, destination = schedule.source.tolist(), schedule.destination.tolist()
+        reduce, piece = schedule.reduce.tolist(), schedule.piece.tolist()
+        self.sends: Counter[tuple[int, int, int]] = Counter()
+        self.receives: Counter[tuple[int, int, int]] = Counter()
+        for transfer, carried in enumerate(piece):
+            channel = channels[carried]
+            self.sends[source[transfer], channel, destination[transfer]] += 1
+            steps = 1 if fused or not reduce[transfer] else 2
+            self.receives[destination[transfer], channel, source[transfer]] += steps
+        self.forwards: Counter[tuple[int, int, int, int]] = Counter()
+        self.forwarded_chunks: Counter[tuple[int, int, int, int]] = Counter()
+        if not fused:
+            return
+        starts, dependencies = schedule.dependency_starts.tolist(), schedule.dependencies.tolist()
+        for transfer, carried in enumerate(piece):
+            for needed in dependencies[starts[transfer] : starts[transfer + 1]]:
+                if reduce[needed] == reduce[transfer]:
+                    key = (source[transfer], channels[carried], source[needed], destination[transfer])
+                    self.forwards[key] += 1
+                    self.forwarded_chunks[key] += schedule.pieces[carried].count
+
+    def find_overload(self) -> UnsupportedError | None:
+        """A connection with too many steps, or a rank with too many peers on one channel."""
+        for side, counter in (("sends to", self.sends), ("receives from", self.receives)):
+            for (rank, channel, peer), steps in sorted(counter.items()):
+                if steps > self.target.steps_max:
+                    what = f"rank {rank} on channel {channel}, which {side} rank {peer},"
+                    return _refuse(self.target, "steps_max", steps, what, rank, "steps of a threadblock")
+            peers = Counter((rank, channel) for rank, channel, _ in counter)
+            for (rank, channel), count in sorted(peers.items()):
+                if count > self.target.peers_per_channel_max:
+                    what = f"rank {rank}, which {side} its peers on channel {channel},"
+                    return _refuse(self.target, "peers_per_channel_max", count, what, rank, "peers")
+        return None
+
+    def blocks_of(self, rank: int, reserved: int) -> tuple[Block, ...]:
+        """The threadblocks of one rank, sorted."""
+        senders = sorted((channel, peer) for at, channel, peer in self.sends if at == rank)
+        receivers = sorted((channel, peer) for at, channel, peer in self.receives if at == rank)
+        paired: list[Block] = []
+        for channel in sorted({channel for channel, _ in senders + receivers}):
+            paired += self._fusing_pairs(
+                rank,
+                channel,
+                [peer for at, peer in receivers if at == channel],
+                [peer for at, peer in senders if at == channel],
+            )
+        alone_in = sorted(set(receivers) - {(block.channel, block.receive_peer) for block in paired})
+        alone_out = sorted(set(senders) - {(block.channel, block.send_peer) for block in paired})
+        excess = len(paired) + len(alone_in) + len(alone_out) + reserved - self.target.threadblocks_max
+        for channel, peer in list(alone_in):
+            if excess <= 0:
+                break
+            partner = next((to for at, to in alone_out if at == channel and self._fits(rank, channel, peer, to)), -1)
+            if partner >= 0:
+                paired.append(Block(channel, peer, partner))
+                alone_in.remove((channel, peer))
+                alone_out.remove((channel, partner))
+                excess -= 1
+        paired += [Block(channel, peer, -1) for channel, peer in alone_in]
+        paired += [Block(channel, -1, peer) for channel, peer in alone_out]
+        return tuple(sorted(paired))
+
+    def _fusing_pairs(self, rank: int, channel: int, sources: list[int], targets: list[int]) -> list[Block]:
+        weights = [
+            [
+                self.forwarded_chunks[rank, channel, source, to] if self._fits(rank, channel, source, to) else 0
+                for to in targets
+            ]
+            for source in sources
+        ]
+        return [Block(channel, sources[row], targets[column]) for row, column in match_heaviest(weights)]
+
+    def _fits(self, rank: int, channel: int, source: int, to: int) -> bool:
+        steps = self.receives[rank, channel, source] + self.sends[rank, channel, to]
+        return steps - self.forwards[rank, channel, source, to] <= self.target.steps_max
+
+
+def _find_crowd(
+    blocks: tuple[tuple[Block, ...], ...], target: Target, reserved: tuple[int, ...]
+) -> UnsupportedError | None:
+    for rank, own in enumerate(blocks):
+        count = len(own) + reserved[rank]
+        if count > target.threadblocks_max:
+            return _refuse(target, "threadblocks_max", count, f"rank {rank}", rank, "threadblocks")
+    return None
+
+
+def _refuse(target: Target, limit: str, value: int, what: str, rank: int, noun: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what} needs {value} {noun}, {target.name} has {getattr(target, limit)}",
+        target=target.name,
+        limit=limit,
+        value=value,
+        rank=rank,
+        hint="use fewer trees (--trees auto, or a smaller --trees K), or --target msccl, which has the most steps",
+    )
+
+
+def _number(
+    schedule: Schedule, channels: list[int], channel_count: int, blocks: tuple[tuple[Block, ...], ...]
+) -> Threadblocks:
+    senders: dict[tuple[int, int, int], int] = {}
+    receivers: dict[tuple[int, int, int], int] = {}
+    number = 0
+    for rank, own in enumerate(blocks):
+        for block in own:
+            senders[rank, block.channel, block.send_peer] = number
+            receivers[rank, block.channel, block.receive_peer] = number
+            number += 1
+    source, destination = schedule.source.tolist(), schedule.destination.tolist()
+    lanes = [channels[piece] for piece in schedule.piece.tolist()]
+    ends = list(zip(source, destination, lanes, strict=True))
+    return Threadblocks(
+        channel_count=channel_count,
+        blocks=blocks,
+        send_block=tuple(senders[origin, lane, end] for origin, end, lane in ends),
+        receive_block=tuple(receivers[end, lane, origin] for origin, end, lane in ends),
+    )
