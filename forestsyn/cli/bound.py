@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from forestsyn.cli.loading import load_timed
 from forestsyn.cli.options import collective_options, json_option, topology_argument
 from forestsyn.cli.output import Row, print_facts, print_json
 from forestsyn.cli.progress import progress
@@ -27,25 +28,23 @@ def bound(topology_spec: str, collective: Collective, root: int | None, as_json:
       forestsyn bound dgx-h100:4 -c allreduce
       forestsyn bound my-cluster.yaml -c broadcast --root 3 --json
     """
-    from forestsyn.frontend import load_topology
     from forestsyn.pipeline.bound import bound as solve_bound
     from forestsyn.pipeline.summary import bound_summary
 
     with progress() as observer:
-        summary = bound_summary(solve_bound(load_topology(topology_spec), collective, root, observer=observer))
+        topology, loading = load_timed(topology_spec)
+        summary = bound_summary(solve_bound(topology, collective, root, observer=observer))
+    summary["seconds"] = loading | summary["seconds"]
     if as_json:
         print_json(summary)
     else:
-        print_facts(title(summary), bound_facts(summary))
+        print_facts(title(topology_spec, summary), bound_facts(summary))
 
 
-def title(summary: dict[str, Any]) -> str:
+def title(spec: str, summary: dict[str, Any]) -> str:
     """One line that says what was computed."""
     root = "" if summary["root"] is None else f" with root {summary['root']}"
-    return (
-        f"{summary['topology']}: {summary['collective']}{root} over {summary['ranks']} ranks, "
-        f"{summary['rates']} rates"
-    )
+    return f"{spec}: {summary['collective']}{root} over {summary['ranks']} ranks, {summary['rates']} rates"
 
 
 def bound_facts(summary: dict[str, Any]) -> list[Row]:
@@ -55,7 +54,7 @@ def bound_facts(summary: dict[str, Any]) -> list[Row]:
         ("bound", bandwidth_text(summary)),
         ("inverse rate", f"{summary['inverse_rate']} s per GB of {_unit(summary)}"),
         *(("bottleneck", text) for text in dict.fromkeys(phase["text"] for phase in summary["phases"])),
-        ("ring at most", f"{ring['algbw_GBps']:.2f} GB/s algbw, since {ring['text']}"),
+        ("ring at most", f"{ring['algbw_GBps']:.2f} GB/s algbw: {ring['text']}"),
         *(("note", note) for note in summary["notes"]),
     ]
 

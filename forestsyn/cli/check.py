@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from forestsyn.cli.bound import bound_facts
+from forestsyn.cli.loading import load_timed
 from forestsyn.cli.options import json_option, topology_argument
-from forestsyn.cli.output import print_json
-from forestsyn.cli.progress import progress
+from forestsyn.cli.output import print_facts, print_json
 from forestsyn.ir.collective import Collective
 
 
@@ -24,14 +25,18 @@ def check(topology_spec: str, as_json: bool) -> None:
       forestsyn check my-cluster.yaml
       forestsyn check dgx-a100:2 --json
     """
-    from forestsyn.frontend import describe_topology, load_topology
+    import msgspec
+
+    from forestsyn.frontend import describe_topology
     from forestsyn.pipeline.bound import bound
     from forestsyn.pipeline.summary import bound_summary
 
-    with progress() as observer:
-        topology = load_topology(topology_spec)
-        summary = bound_summary(bound(topology, Collective.ALLGATHER, observer=observer))
+    topology, _ = load_timed(topology_spec)
+    report = describe_topology(topology)
+    if not as_json:
+        print(report)
+    summary = bound_summary(bound(topology, Collective.ALLGATHER))
     if as_json:
-        print_json(summary)
+        print_json({**msgspec.to_builtins(report, enc_hook=str), "bound": summary})
     else:
-        print(describe_topology(topology))
+        print_facts("allgather:", [fact for fact in bound_facts(summary) if fact[0] != "note"])

@@ -10,6 +10,7 @@ import click
 
 from forestsyn.cli.bound import bound_facts, title
 from forestsyn.cli.forest import forest_facts
+from forestsyn.cli.loading import load_timed
 from forestsyn.cli.options import byte_option, collective_options, json_option, topology_argument, tree_options
 from forestsyn.cli.output import Row, print_facts, print_json
 from forestsyn.cli.progress import progress
@@ -70,7 +71,6 @@ def compile_(
       forestsyn compile mi250:2 -c allgather --target rccl --out-of-place -o allgather.xml
       forestsyn compile my-cluster.yaml -c allreduce --trees exact --min-bytes 1M --max-bytes 1G --json
     """
-    from forestsyn.frontend import load_topology
     from forestsyn.ir.program import Protocol
     from forestsyn.ir.target import TARGETS
     from forestsyn.pipeline.compile import compile_topology
@@ -81,8 +81,9 @@ def compile_(
     if output not in (None, _STANDARD_OUTPUT):
         check_writable(output)
     with progress() as observer:
+        topology, loading = load_timed(topology_spec)
         result = compile_topology(
-            load_topology(topology_spec),
+            topology,
             collective,
             root,
             trees=trees,
@@ -95,6 +96,7 @@ def compile_(
             observer=observer,
         )
     summary = compile_summary(result)
+    summary["seconds"] = loading | summary["seconds"]
     if output == _STANDARD_OUTPUT:
         print(result.text, end="")
     elif output is not None:
@@ -104,7 +106,7 @@ def compile_(
         print_json(summary)
     else:
         facts = [*bound_facts(summary), *forest_facts(summary), *_program_facts(summary)]
-        print_facts(title(summary), facts, error_stream=output == _STANDARD_OUTPUT)
+        print_facts(title(topology_spec, summary), facts, error_stream=output == _STANDARD_OUTPUT)
 
 
 def _check_output(output: Path | None, as_json: bool) -> None:

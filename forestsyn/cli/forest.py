@@ -9,6 +9,7 @@ from typing import Any, Literal
 import click
 
 from forestsyn.cli.bound import bandwidth_text, bound_facts, title
+from forestsyn.cli.loading import load_timed
 from forestsyn.cli.options import collective_options, json_option, topology_argument, tree_options
 from forestsyn.cli.output import Row, print_facts, print_json
 from forestsyn.cli.progress import progress
@@ -41,7 +42,6 @@ def forest(
       forestsyn forest mi250:2 --trees exact --json
       forestsyn forest my-cluster.yaml -c reduce-scatter --tolerance 5% -o forest.json
     """
-    from forestsyn.frontend import load_topology
     from forestsyn.pipeline.document import forest_text
     from forestsyn.pipeline.files import check_writable, write_file
     from forestsyn.pipeline.summary import forest_summary
@@ -50,16 +50,17 @@ def forest(
     if output is not None:
         check_writable(output)
     with progress() as observer:
-        topology = load_topology(topology_spec)
+        topology, loading = load_timed(topology_spec)
         result = synthesize(topology, collective, root, trees=trees, tolerance=tolerance, observer=observer)
     summary = forest_summary(result)
+    summary["seconds"] = loading | summary["seconds"]
     if output is not None:
         write_file(output, forest_text(result))
         summary["files"] = [str(output)]
     if as_json:
         print_json(summary)
     else:
-        print_facts(title(summary), [*bound_facts(summary), *forest_facts(summary)])
+        print_facts(title(topology_spec, summary), [*bound_facts(summary), *forest_facts(summary)])
 
 
 def forest_facts(summary: dict[str, Any]) -> list[Row]:

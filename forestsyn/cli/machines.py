@@ -30,4 +30,8 @@ def machines(as_json: bool) -> None:
     if as_json:
         print_json({"machines": msgspec.to_builtins(catalog)})
         return
-    print_table(("machine", "what it is"), ((machine.name, machine.description) for machine in catalog))
+    rows = (
+        (machine.name, machine.parameter or "-", machine.example, str(machine.ranks), machine.description)
+        for machine in catalog
+    )
+    print_table(("name", "after the colon", "example", "ranks", "what it is"), rows)

@@ -48,8 +48,9 @@ def _print_rich(title: str | None, header: Sequence[str], rows: Sequence[Sequenc
     table = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD if header else None, show_header=bool(header)
     )
-    for position, name in enumerate(header or ("", "")):
-        table.add_column(name, style="bold" if position == 0 else "", no_wrap=position == 0)
+    names = header or ("", "")
+    for position, name in enumerate(names):
+        table.add_column(name, style="bold" if position == 0 else "", no_wrap=position < len(names) - 1)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console(stderr=error_stream, highlight=False).print(table)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from forestsyn.ir.forest import Direction, Optimum
+from forestsyn.ir.network import Cut
 from forestsyn.ir.topology import Topology
 
 _NAMED = 6
@@ -26,9 +27,8 @@ def vertex_names(topology: Topology, vertices: Sequence[int]) -> list[str]:
 
 
 def cut_sentence(topology: Topology, optimum: Optimum) -> str:
-    """What the bottleneck forces, told of the smaller side of the cut."""
-    inside = cut_vertices(topology, optimum.cut.inside)
-    outside = sorted(set(range(len(topology.vertices))) - set(inside))
+    """What the bottleneck forces, told of the side with fewer ranks."""
+    inside, outside = _cut_sides(topology, optimum.cut)
     small = len(inside) <= len(outside)
     verb = "leave" if small == (optimum.direction is Direction.OUT) else "enter"
     rooted = sum(optimum.weights) == 1
@@ -37,13 +37,23 @@ def cut_sentence(topology: Topology, optimum: Optimum) -> str:
     return f"{load} must {verb} {side} through {decimal_text(optimum.cut.bandwidth)} GB/s"
 
 
-def side_text(topology: Topology, vertices: Sequence[int]) -> str:
-    """A set of vertices in few words: whole hosts by their name, the rest one by one, shortened when many."""
-    sizes = Counter(vertex.host for vertex in topology.vertices)
-    found = Counter(topology.vertices[vertex].host for vertex in vertices)
+def ring_sentence(topology: Topology, cut: Cut) -> str:
+    """Why rings can be no faster, told of the side with fewer ranks."""
+    sides = _cut_sides(topology, cut)
+    small = sides[0] if len(sides[0]) <= len(sides[1]) else sides[1]
+    verb = "leave" if small is sides[0] else "enter"
+    return (
+        f"every ring must {verb} {side_text(topology, small)}, and {decimal_text(cut.bandwidth)} GB/s is all there is"
+    )
+
+
+def side_text(topology: Topology, ranks: Sequence[int]) -> str:
+    """Ranks in few words: whole hosts by their name, the rest one by one, shortened when many."""
+    sizes = Counter(topology.rank_host(rank) for rank in range(topology.rank_count))
+    found = Counter(topology.rank_host(rank) for rank in ranks)
     whole = [host for host, count in found.items() if host is not None and sizes[host] == count > 1]
-    single = [vertex for vertex in vertices if topology.vertices[vertex].host not in whole]
-    names = [f"host {host}" for host in whole] + vertex_names(topology, single)
+    names = [f"all of {host}" for host in whole]
+    names += [topology.rank_name(rank) for rank in ranks if topology.rank_host(rank) not in whole]
     if len(names) <= _NAMED:
         return ", ".join(names)
     return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
@@ -52,3 +62,9 @@ def side_text(topology: Topology, vertices: Sequence[int]) -> str:
 def decimal_text(value: Fraction) -> str:
     """At most two decimals, for people."""
     return f"{float(value):.2f}".rstrip("0").rstrip(".")
+
+
+def _cut_sides(topology: Topology, cut: Cut) -> tuple[list[int], list[int]]:
+    """The ranks inside and outside."""
+    inside = [vertex for vertex in cut.inside if vertex < topology.rank_count]
+    return inside, sorted(set(range(topology.rank_count)) - set(inside))

@@ -17,7 +17,7 @@ import msgspec
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction, Optimum
 from forestsyn.ir.topology import Topology
-from forestsyn.pipeline.names import cut_sentence, cut_vertices, decimal_text, side_text, vertex_names
+from forestsyn.pipeline.names import cut_sentence, cut_vertices, ring_sentence, vertex_names
 from forestsyn.pipeline.results import BoundResult, CompileResult, ForestResult
 
 Summary = dict[str, Any]
@@ -120,15 +120,13 @@ def topology_hash(topology: Topology) -> str:
 
 
 def _ring_summary(result: BoundResult) -> Summary:
-    inside = cut_vertices(result.topology, result.rank_cut.inside)
-    bandwidth = result.rank_cut.bandwidth
+    cut = result.rank_cut
     return {
         "algbw_exact": str(result.ring_algbw),
         "algbw_GBps": float(result.ring_algbw),
-        "cut": vertex_names(result.topology, inside),
-        "cut_bandwidth": str(bandwidth),
-        "text": f"every ring must leave {side_text(result.topology, inside)} and all rings together have only "
-        f"{decimal_text(bandwidth)} GB/s there",
+        "cut": vertex_names(result.topology, cut_vertices(result.topology, cut.inside)),
+        "cut_bandwidth": str(cut.bandwidth),
+        "text": ring_sentence(result.topology, cut),
     }
 
 

@@ -1,0 +1,18 @@
+"""Reading the topology that a verb was given."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forestsyn.ir.topology import Topology
+
+
+def load_timed(spec: str) -> tuple[Topology, dict[str, float]]:
+    """The topology of a file or catalog name, and the seconds that took as the first stage. Raises InputError."""
+    from forestsyn.frontend import load_topology
+
+    start = time.perf_counter()
+    topology = load_topology(spec)
+    return topology, {"topology": time.perf_counter() - start}
