@@ -26,13 +26,13 @@ NODES_MAX = 4_095
 #: What microsoft/msccl assumes where the file says no maxBytes.
 MSCCL_MAXIMUM_BYTES = 2**27
 
-#: Spelling in the file -> (forestsyn's word, who knows the spelling).
+#: Spelling in the file -> (forestsyn's word, whose spelling it is). Whether a runtime can do a collective that it
+#: can spell is the verifier's matter.
 _COLLECTIVES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "reduce_scatter": ("reduce-scatter", (MSCCL,)),
     "reducescatter": ("reduce-scatter", EXECUTORS),
-    "custom": ("custom", (MSCCL,)),
-    **{word: (word, DIALECTS) for word in ("allreduce", "allgather", "reduce", "broadcast", "alltoall")},
-    **{word: (word, EXECUTORS) for word in ("send", "recv", "gather", "scatter", "alltoallv")},
+    **{word: (word, DIALECTS) for word in ("allreduce", "allgather", "reduce", "broadcast", "alltoall", "custom")},
+    **{word: (word, DIALECTS) for word in ("send", "recv", "gather", "scatter", "alltoallv")},
 }
 _NAME_MAX = 63
 
