@@ -14,13 +14,17 @@ def match_heaviest(weights: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
 
     weights: rows of equal length, all entries ≥ 0. Deterministic.
     """
-    if not weights or not weights[0]:
+    rows = [row for row, entries in enumerate(weights) if any(entries)]
+    columns = [column for column, entries in enumerate(zip(*weights, strict=True)) if any(entries)]
+    if not rows:
         return []
-    if len(weights) > len(weights[0]):
-        turned = [list(column) for column in zip(*weights, strict=True)]
-        return sorted((row, column) for column, row in match_heaviest(turned))
-    row_of = _assign([[-weight for weight in row] for row in weights])
-    return sorted((row, column) for column, row in enumerate(row_of) if row >= 0 and weights[row][column] > 0)
+    costs = [[-weights[row][column] for column in columns] for row in rows]
+    if len(rows) <= len(columns):
+        chosen = [(row, column) for column, row in enumerate(_assign(costs))]
+    else:
+        chosen = list(enumerate(_assign([list(entries) for entries in zip(*costs, strict=True)])))
+    pairs = [(rows[row], columns[column]) for row, column in chosen if row >= 0 and column >= 0]
+    return sorted((row, column) for row, column in pairs if weights[row][column] > 0)
 
 
 def _assign(costs: list[list[int]]) -> list[int]:

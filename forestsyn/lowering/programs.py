@@ -12,6 +12,7 @@ from forestsyn.ir.program import Operation, Program, Protocol, RankProgram, Thre
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
 from forestsyn.lowering.chains import join_transfers
+from forestsyn.lowering.channels import FEWER_TREES
 from forestsyn.lowering.dependencies import number_steps
 from forestsyn.lowering.pieces import cut_pieces
 from forestsyn.lowering.placement import Placement
@@ -123,5 +124,5 @@ def _refusal(target: Target, limit: str, value: int, what: str, noun: str, rank:
         limit=limit,
         value=value,
         rank=rank,
-        hint="use fewer trees (--trees auto, or a smaller --trees K), or --target msccl, which holds the most",
+        hint=FEWER_TREES,
     )

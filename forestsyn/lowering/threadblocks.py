@@ -4,12 +4,12 @@ Problem. A threadblock has at most one send peer, one receive peer and `steps_ma
 destination, channel) belongs to one threadblock at either end. A message that arrives from A and leaves for C is
 forwarded in one step, without a second read of memory, when one threadblock has both A and C.
 
-Method. For c = 1, 2, … channels: hand whole pieces to the channel where their busiest connection has the least to do;
-on each (rank, channel) choose the pairs (receive peer, send peer) by a matching that fuses the most chunks; every
-other peer gets a threadblock of its own, so that receiving and sending overlap. Where a rank has more threadblocks
-than the target, left-over receivers and senders share one. The first c within all limits is taken.
+Method. For c = 1, 2, … channels (see `channels`): on each (rank, channel) choose the pairs (receive peer, send peer)
+by a matching that fuses the most chunks; every other peer gets a threadblock of its own, so that receiving and
+sending overlap. Where a rank has more threadblocks than the target, left-over receivers and senders share one. The
+first c within all limits is taken.
 
-Invariant. The numbers of steps counted here are exact upper bounds: later stages fuse more, never less.
+Invariant. The numbers of steps counted here are upper bounds: later stages may join more, at roots, never less.
 Complexity. O(c·M) plus the matchings.
 """
 
@@ -19,12 +19,12 @@ from collections import Counter
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from forestsyn.errors import UnsupportedError
 from forestsyn.ir.program import Operation
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
+from forestsyn.lowering.channels import FEWER_TREES, channel_choices
 from forestsyn.lowering.matching import match_heaviest
 
 
@@ -54,51 +54,18 @@ def choose_threadblocks(schedule: Schedule, target: Target, *, reserved: tuple[i
     Raises UnsupportedError, which names rank, limit and value, when no number of channels fits the target.
     """
     error: UnsupportedError | None = None
-    for channel_count in range(_channels_min(schedule, target), target.channels_max + 1):
-        work = _Work(schedule, target, _spread_pieces(schedule, channel_count))
+    for channels in channel_choices(schedule, target):
+        work = _Work(schedule, target, channels)
         error_here = work.find_overload()
         if error_here is None:
             blocks = tuple(work.blocks_of(rank, reserved[rank]) for rank in range(schedule.rank_count))
             error_here = _find_crowd(blocks, target, reserved)
             if error_here is None:
-                return _number(schedule, work.channels, channel_count, blocks)
+                return _number(schedule, channels, blocks)
         if error is None or error.limit != "threadblocks_max":
             error = error_here
-    raise error or _too_many_channels(schedule, target)
-
-
-def _channels_min(schedule: Schedule, target: Target) -> int:
-    """No fewer channels can do: the busiest connection needs as many."""
-    connections = schedule.source.astype(np.int64) * schedule.rank_count + schedule.destination
-    return max(1, -(-int(np.bincount(connections).max(initial=0)) // target.steps_max))
-
-
-def _too_many_channels(schedule: Schedule, target: Target) -> UnsupportedError:
-    needed = _channels_min(schedule, target)
-    connections = schedule.source.astype(np.int64) * schedule.rank_count + schedule.destination
-    source, destination = divmod(int(np.bincount(connections).argmax()), schedule.rank_count)
-    return _refuse(
-        target, "channels_max", needed, f"the connection from rank {source} to rank {destination}", source, "channels"
-    )
-
-
-def _spread_pieces(schedule: Schedule, channel_count: int) -> list[int]:
-    """The channel of each piece: where its busiest connection is the least busy."""
-    if channel_count == 1:
-        return [0] * len(schedule.pieces)
-    connections = schedule.source.astype(np.int64) * schedule.rank_count + schedule.destination
-    _, compact = np.unique(connections, return_inverse=True)
-    load = np.zeros((channel_count, int(compact.max()) + 1), dtype=np.int64)
-    order = np.argsort(schedule.piece, kind="stable")
-    bounds = np.searchsorted(schedule.piece[order], np.arange(len(schedule.pieces) + 1))
-    channels = []
-    for piece in range(len(schedule.pieces)):
-        used = compact[order[bounds[piece] : bounds[piece + 1]]]
-        loads = load[:, used]
-        channel = int(np.lexsort((loads.sum(axis=1), loads.max(axis=1, initial=0)))[0])
-        np.add.at(load[channel], used, 1)
-        channels.append(channel)
-    return channels
+    assert error is not None  # there was at least one choice
+    raise error
 
 
 class _Work:
@@ -106,28 +73,38 @@ class _Work:
 
     def __init__(self, schedule: Schedule, target: Target, channels: list[int]) -> None:
         self.target = target
-        self.channels = channels
-        fused = Operation.RECV_COPY_SEND in target.operations
-        source, destination = schedule.source.tolist(), schedule.destination.tolist()
-        reduce, piece = schedule.reduce.tolist(), schedule.piece.tolist()
         self.sends: Counter[tuple[int, int, int]] = Counter()
         self.receives: Counter[tuple[int, int, int]] = Counter()
-        for transfer, carried in enumerate(piece):
-            channel = channels[carried]
-            self.sends[source[transfer], channel, destination[transfer]] += 1
-            steps = 1 if fused or not reduce[transfer] else 2
-            self.receives[destination[transfer], channel, source[transfer]] += steps
         self.forwards: Counter[tuple[int, int, int, int]] = Counter()
         self.forwarded_chunks: Counter[tuple[int, int, int, int]] = Counter()
-        if not fused:
-            return
+        self.senders: list[list[tuple[int, int]]] = [[] for _ in range(schedule.rank_count)]
+        self.receivers: list[list[tuple[int, int]]] = [[] for _ in range(schedule.rank_count)]
+        fused = Operation.RECV_COPY_SEND in target.operations
+        self._count_ends(schedule, channels, adding=1 if fused else 2)
+        if fused:
+            self._count_forwards(schedule, channels)
+
+    def _count_ends(self, schedule: Schedule, channels: list[int], *, adding: int) -> None:
+        """adding: the number of steps that receive a contribution and add it."""
+        ends = zip(schedule.source.tolist(), schedule.destination.tolist(), schedule.reduce.tolist(), strict=True)
+        for channel, (source, destination, reduce) in zip(channels, ends, strict=True):
+            self.sends[source, channel, destination] += 1
+            self.receives[destination, channel, source] += adding if reduce else 1
+        for counter, peers in ((self.sends, self.senders), (self.receives, self.receivers)):
+            for rank, channel, peer in sorted(counter):
+                peers[rank].append((channel, peer))
+
+    def _count_forwards(self, schedule: Schedule, channels: list[int]) -> None:
+        """Joins at the root of an allreduce are left out: they depend on what is joined elsewhere."""
+        source, destination = schedule.source.tolist(), schedule.destination.tolist()
+        reduce, piece = schedule.reduce.tolist(), schedule.piece.tolist()
         starts, dependencies = schedule.dependency_starts.tolist(), schedule.dependencies.tolist()
-        for transfer, carried in enumerate(piece):
+        for transfer, channel in enumerate(channels):
             for needed in dependencies[starts[transfer] : starts[transfer + 1]]:
-                if reduce[needed] == reduce[transfer]:
-                    key = (source[transfer], channels[carried], source[needed], destination[transfer])
+                if reduce[needed] == reduce[transfer] and channels[needed] == channel:
+                    key = (source[transfer], channel, source[needed], destination[transfer])
                     self.forwards[key] += 1
-                    self.forwarded_chunks[key] += schedule.pieces[carried].count
+                    self.forwarded_chunks[key] += schedule.pieces[piece[transfer]].count
 
     def find_overload(self) -> UnsupportedError | None:
         """A connection with too many steps, or a rank with too many peers on one channel."""
@@ -145,8 +122,7 @@ class _Work:
 
     def blocks_of(self, rank: int, reserved: int) -> tuple[Block, ...]:
         """The threadblocks of one rank, sorted."""
-        senders = sorted((channel, peer) for at, channel, peer in self.sends if at == rank)
-        receivers = sorted((channel, peer) for at, channel, peer in self.receives if at == rank)
+        senders, receivers = self.senders[rank], self.receivers[rank]
         paired: list[Block] = []
         for channel in sorted({channel for channel, _ in senders + receivers}):
             paired += self._fusing_pairs(
@@ -203,13 +179,11 @@ def _refuse(target: Target, limit: str, value: int, what: str, rank: int, noun: 
         limit=limit,
         value=value,
         rank=rank,
-        hint="use fewer trees (--trees auto, or a smaller --trees K), or --target msccl, which has the most steps",
+        hint=FEWER_TREES,
     )
 
 
-def _number(
-    schedule: Schedule, channels: list[int], channel_count: int, blocks: tuple[tuple[Block, ...], ...]
-) -> Threadblocks:
+def _number(schedule: Schedule, channels: list[int], blocks: tuple[tuple[Block, ...], ...]) -> Threadblocks:
     senders: dict[tuple[int, int, int], int] = {}
     receivers: dict[tuple[int, int, int], int] = {}
     number = 0
@@ -218,12 +192,10 @@ def _number(
             senders[rank, block.channel, block.send_peer] = number
             receivers[rank, block.channel, block.receive_peer] = number
             number += 1
-    source, destination = schedule.source.tolist(), schedule.destination.tolist()
-    lanes = [channels[piece] for piece in schedule.piece.tolist()]
-    ends = list(zip(source, destination, lanes, strict=True))
+    ends = list(zip(schedule.source.tolist(), schedule.destination.tolist(), channels, strict=True))
     return Threadblocks(
-        channel_count=channel_count,
+        channel_count=max(channels) + 1,
         blocks=blocks,
-        send_block=tuple(senders[origin, lane, end] for origin, end, lane in ends),
-        receive_block=tuple(receivers[end, lane, origin] for origin, end, lane in ends),
+        send_block=tuple(senders[source, channel, destination] for source, destination, channel in ends),
+        receive_block=tuple(receivers[destination, channel, source] for source, destination, channel in ends),
     )

@@ -1,0 +1,86 @@
+"""The channel of every transfer.
+
+A piece stays on one channel, so that its transfers can be joined, and goes where its busiest connection has the
+least to do. Only a tree with more neighbours at one rank than a channel allows is divided further, by the distance
+(destination − source) mod N of its edges: in each of w equal classes of distances a rank has at most ⌈N/w⌉ peers.
+
+The choice is by transfer, not by piece, so that other policies (more channels for bandwidth, one channel for each
+phase of an allreduce) need to change this module alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from forestsyn.errors import UnsupportedError
+from forestsyn.ir.schedule import Schedule
+from forestsyn.ir.target import Target
+
+#: What a user can do when a limit is exceeded.
+FEWER_TREES = "use fewer trees (--trees auto, or a smaller --trees K), or --target msccl, which holds the most steps"
+
+
+def channel_choices(schedule: Schedule, target: Target) -> Iterator[list[int]]:
+    """The channel of each transfer, 0 … c−1 without gaps, for growing c up to the target's limit.
+
+    Starts with the fewest that the busiest connection and the widest tree can do with.
+    Raises UnsupportedError when these are already more than the target has.
+    """
+    width = _fewest_classes(schedule, target)
+    connections, load = _connection_loads(schedule)
+    fewest = -(-int(load.max()) // target.steps_max)
+    if fewest * width > target.channels_max:
+        raise _too_many(schedule, target, int(np.flatnonzero(connections == load.argmax())[0]), fewest * width)
+    distance = (schedule.destination.astype(np.int64) - schedule.source) % schedule.rank_count
+    offset = distance * width // schedule.rank_count
+    for groups in range(fewest, target.channels_max // width + 1):
+        group = np.array(_spread_pieces(schedule, connections, groups), dtype=np.int64)
+        _, channels = np.unique(group[schedule.piece] * width + offset, return_inverse=True)
+        yield channels.tolist()
+
+
+def _fewest_classes(schedule: Schedule, target: Target) -> int:
+    """1 when every tree fits on a channel, else the classes of distances that make all fit."""
+    first = schedule.piece.astype(np.int64) * schedule.rank_count
+    widest = max(int(np.bincount(first + end).max()) for end in (schedule.source, schedule.destination))
+    if widest <= target.peers_per_channel_max:
+        return 1
+    return -(-schedule.rank_count // target.peers_per_channel_max)
+
+
+def _connection_loads(schedule: Schedule) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The connection (source · N + destination, made dense) of each transfer; the transfers of each connection."""
+    key = schedule.source.astype(np.int64) * schedule.rank_count + schedule.destination
+    _, connections, load = np.unique(key, return_inverse=True, return_counts=True)
+    return connections, load
+
+
+def _too_many(schedule: Schedule, target: Target, transfer: int, needed: int) -> UnsupportedError:
+    source, destination = int(schedule.source[transfer]), int(schedule.destination[transfer])
+    return UnsupportedError(
+        f"{len(schedule.pieces)} pieces over {schedule.rank_count} ranks, with the busiest connection from rank "
+        f"{source} to rank {destination}, need {needed} channels, {target.name} has {target.channels_max}",
+        target=target.name,
+        limit="channels_max",
+        value=needed,
+        rank=source,
+        hint=FEWER_TREES,
+    )
+
+
+def _spread_pieces(schedule: Schedule, connections: npt.NDArray[np.int64], groups: int) -> list[int]:
+    """The group of each piece: where the busiest connection among its own is the least busy."""
+    load = np.zeros((groups, int(connections.max()) + 1), dtype=np.int64)
+    order = np.argsort(schedule.piece, kind="stable")
+    bounds = np.searchsorted(schedule.piece[order], np.arange(len(schedule.pieces) + 1))
+    chosen = []
+    for piece in range(len(schedule.pieces)):
+        used = connections[order[bounds[piece] : bounds[piece + 1]]]
+        loads = load[:, used]
+        group = int(np.lexsort((loads.sum(axis=1), loads.max(axis=1)))[0])
+        np.add.at(load[group], used, 1)
+        chosen.append(group)
+    return chosen
