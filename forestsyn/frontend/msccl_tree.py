@@ -20,14 +20,14 @@ _DEPTH_MAX = 32
 
 _KNOWN = {
     "algo": frozenset(
-        ("name", "ngpus", "nchunksperloop", "nchannels", "proto", "coll", "inplace", "outofplace")
-        + ("minBytes", "maxBytes", "nthreads", "redop")
+        (
+            *("name", "ngpus", "nchunksperloop", "nchannels", "proto", "coll", "inplace", "outofplace"),
+            *("minBytes", "maxBytes", "nthreads", "redop"),
+        )
     ),
     "gpu": frozenset(("id", "i_chunks", "o_chunks", "s_chunks")),
     "tb": frozenset(("id", "send", "recv", "chan")),
-    "step": frozenset(
-        ("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"),
-    ),
+    "step": frozenset(("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")),
 }
 
 

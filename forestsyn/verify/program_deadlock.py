@@ -86,7 +86,7 @@ def _check_depth(program: Program, machine: Machine, log: ProgramLog) -> None:
 
 
 def _check_split(program: Program, machine: Machine, log: ProgramLog) -> None:
-    """Whole actions pass at the file's own depth (or _check_depth warned): says from which size on splitting hangs."""
+    """Whole actions pass at the file's own depth, or at depth 8: says from which size on splitting hangs."""
     own_depth = FIFO_DEPTH[program.protocol]
     depth = own_depth if run_machine(machine, depth=own_depth, unit=WHOLE).finished else _DEEP
     if run_machine(machine, depth=depth, unit=1).finished:

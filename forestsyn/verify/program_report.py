@@ -41,7 +41,7 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     line: int | None = None
 
 
-class Warning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProgramWarning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something that bites only under a condition.
 
     fifo_depth: the program hangs where a connection holds only this many messages.
@@ -68,7 +68,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     loads: tuple[str, ...]
     accepts: tuple[str, ...]
     violations: tuple[Violation, ...]
-    warnings: tuple[Warning, ...]
+    warnings: tuple[ProgramWarning, ...]
     notes: tuple[str, ...]
     root: int | None = None
 
@@ -110,7 +110,7 @@ class ProgramLog:
     def __init__(self, runtimes: tuple[str, ...], *, strict: bool = False) -> None:
         self.runtimes = runtimes
         self._strict = strict
-        self.warnings: list[Warning] = []
+        self.warnings: list[ProgramWarning] = []
         self.notes: list[str] = []
         self.root: int | None = None
         #: False once a fault was found that leaves the meaning of an execution open.
@@ -176,7 +176,9 @@ class ProgramLog:
         affected = tuple(name for name in self.runtimes if name in runtimes)
         if affected:
             self.warnings.append(
-                Warning(kind=kind, message=message, runtimes=affected, fifo_depth=fifo_depth, chunk_bytes=chunk_bytes)
+                ProgramWarning(
+                    kind=kind, message=message, runtimes=affected, fifo_depth=fifo_depth, chunk_bytes=chunk_bytes
+                )
             )
 
     def note(self, message: str) -> None:
