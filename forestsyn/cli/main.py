@@ -52,21 +52,24 @@ for _verb in (bound, forest, compile_, verify, check, machines, rates, gallery):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code; never raises on purpose-made errors."""
+    """Run the command line and return the exit code. Only FORESTSYN_DEBUG lets an exception through."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         status = cli.main(given, prog_name="forestsyn", standalone_mode=False)
         sys.stdout.flush()
         return int(status or 0)
-    except ForestsynError as error:
-        return _report(error, given)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return InputError.exit_code
     except click.ClickException as error:
         return _report(_usage_error(error), given)
+    except ForestsynError as error:
+        return _report(error, given)
     except (click.Abort, KeyboardInterrupt):
         print("forestsyn: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except OSError as error:
-        return _output_failed(error)
+        return _system_error(error, given)
     except Exception as error:
         if os.environ.get("FORESTSYN_DEBUG"):
             raise
@@ -87,8 +90,10 @@ def _usage_error(error: click.ClickException) -> InputError:
     return InputError(error.format_message(), hint=f"see `{verb} --help`")
 
 
-def _output_failed(error: OSError) -> int:
-    """Standard output cannot be written (pipe closed, disk full): say so unless the reader just left."""
+def _system_error(error: OSError, arguments: Sequence[str]) -> int:
+    """A file went away, or standard output cannot be written; quiet where its reader just left."""
+    if error.filename is not None:
+        return _report(InputError(error.strerror or str(error), where=str(error.filename)), arguments)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return 1

@@ -12,8 +12,8 @@ import click
 from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
 
-_SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?(?:/\d{1,9})?)(\s*%)?")
-_BYTES = re.compile(r"(\d{1,19})\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE)
+_SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?(?:/\d{1,9})?)(\s*%)?", re.ASCII)
+_BYTES = re.compile(r"(\d{1,19})\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE | re.ASCII)
 _EXPONENTS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _MOST_BYTES = 1 << 62
 _MOST_TREES = 1 << 20

@@ -40,6 +40,12 @@ def compile_topology(
     minimum_bytes, maximum_bytes: the message sizes that the file offers itself for; maximum 0 = no limit.
     Raises as `synthesize`, and UnsupportedError when the runtime cannot express the program.
     """
+    if 0 < maximum_bytes < minimum_bytes:
+        raise InputError(
+            f"the smallest size {format_bytes(minimum_bytes)} is above the largest {format_bytes(maximum_bytes)}",
+            where="--max-bytes",
+            hint="0 means no limit",
+        )
     result = synthesize(topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, observer=observer)
     stages = Stages(observer)
     forests = {forest.direction: forest for forest in result.forests}

@@ -1,0 +1,90 @@
+"""Options: what they accept, and what a wrong one is told."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from forestsyn.cli.options import parse_bytes, parse_share, parse_trees
+from forestsyn.errors import InputError
+from tests.cli.conftest import Run
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("2%", "1/50"), ("0.02", "1/50"), ("1/50", "1/50"), ("0", "0"), (" 12.5 % ", "1/8")]
+)
+def test_shares(text: str, share: str) -> None:
+    assert parse_share(text, "--tolerance") == Fraction(share)
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "-1%", "100%", "1", "1/0", "1.5/2", "1e-2", "1e999999999", "%"])
+def test_wrong_shares(text: str) -> None:
+    with pytest.raises(InputError, match="share"):
+        parse_share(text, "--tolerance")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("0", 0), ("65536", 65536), ("64K", 65536), ("1MiB", 1 << 20), ("2g", 2 << 30), ("1 T", 1 << 40)],
+)
+def test_sizes(text: str, count: int) -> None:
+    assert parse_bytes(text, "--max-bytes") == count
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1KB", "1.5K", "K", "1e3", "9999999999T", "5E", "nan", "٣"])
+def test_wrong_sizes(text: str) -> None:
+    with pytest.raises(InputError, match="size"):
+        parse_bytes(text, "--max-bytes")
+
+
+@pytest.mark.parametrize(("text", "trees"), [("auto", "auto"), ("exact", "exact"), ("1", 1), ("13", 13)])
+def test_trees(text: str, trees: str | int) -> None:
+    assert parse_trees(text) == trees
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "2.5", "best", "1e3", "99999999999", "٣"])
+def test_wrong_trees(text: str) -> None:
+    with pytest.raises(InputError, match="trees"):
+        parse_trees(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bound",), "Missing argument 'T'"),
+        (("bound", "dgx1v", "-c", "alltoall"), "'alltoall' is not one of"),
+        (("bound", "dgx1v", "--root", "x"), "'x' is not a valid integer"),
+        (("bound", "dgx1v", "--root", "1"), "allgather has no root"),
+        (("bound", "dgx1v", "-c", "reduce", "--root", "8"), "there is no rank 8; dgx1v has ranks 0 to 7"),
+        (("bound", "dgx1v", "-c", "reduce", "--root", "-1"), "there is no rank -1"),
+        (("compile", "dgx1v", "--target", "cuda"), "'cuda' is not one of"),
+        (("compile", "dgx1v", "--protocol", "simple"), "'simple' is not one of"),
+        (("compile", "dgx1v", "--json", "-o", "-"), "both want standard output"),
+        (("compile", "dgx1v", "--min-bytes", "2M", "--max-bytes", "1M"), "smallest size 2 MiB is above"),
+        (("verify",), "Missing argument 'FILE...'"),
+        (("tune", "dgx1v"), "No such command 'tune'"),
+    ],
+)
+def test_wrong_usage(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    outcome = run(*arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert "hint: " in outcome.err
+
+
+def test_errors_are_json_too(run: Run) -> None:
+    outcome = run("bound", "dgx-z9", "--json")
+    assert outcome.code == 2
+    error = outcome.data["error"]
+    assert error["code"] == 2
+    assert error["kind"] == "InputError"
+    assert "dgx-z9" in error["message"]
+    assert "forestsyn machines" in error["hint"]
+    assert error["message"] in outcome.err
+
+
+def test_usage_errors_are_json_too(run: Run) -> None:
+    error = run("bound", "--json", "--bogus").data["error"]
+    assert error["code"] == 2
+    assert error["hint"] == "see `forestsyn bound --help`"
