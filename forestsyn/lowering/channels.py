@@ -20,7 +20,7 @@ from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
 
 #: What a user can do when a limit is exceeded.
-FEWER_TREES = "use fewer trees (--trees auto, or a smaller --trees K), or --target msccl, which holds the most steps"
+FEWER_TREES = "use fewer trees (--trees auto, or a smaller --trees K), or another target: msccl holds the most steps"
 
 
 def channel_choices(schedule: Schedule, target: Target) -> Iterator[list[int]]:

@@ -15,6 +15,7 @@ from forestsyn.ir.forest import Direction
 from forestsyn.ir.program import Operation, Program, Protocol
 from forestsyn.ir.target import TARGETS, Target
 from forestsyn.lowering import lower_forests, lower_schedule
+from forestsyn.verify.program import verify_program
 from tests.determinism import assert_same_output
 from tests.lowering_forests import SHAPES, Shape, random_forest, reversed_forest, ring, star
 from tests.lowering_machine import Machine
@@ -53,12 +54,16 @@ def build(
     )
 
 
-def run_everywhere(program: Program, seed: int) -> None:
-    """Run in every layout the program offers itself for, at the runtimes' depths, whole and split."""
+def run_everywhere(program: Program, target: Target, seed: int) -> None:
+    """Run in every layout the program offers itself for, at the runtimes' depths, whole and split; then verify."""
     places = [place for place, offered in ((True, program.in_place), (False, program.out_of_place)) if offered]
     assert places
     for in_place, depth, split in product(places, (2, 8), (1, 3, 71)):
         Machine(program, in_place=in_place, depth=depth, split=split, seed=seed).run()
+    read = parse_msccl_xml(emit_msccl_xml(program, target), source="generated")
+    report = verify_program(read.program, findings=read.findings, target=target.name, strict=True)
+    assert report.accepted, report.violations
+    assert not report.warnings
 
 
 @st.composite
@@ -81,7 +86,7 @@ def test_programs_compute_the_collective(
     demand = data.draw(demands(collective))
     program = build(collective, demand, target, out_of_place=out_of_place, seed=seed, mirrored=mirrored)
     assert program.out_of_place if out_of_place else program.in_place
-    run_everywhere(program, seed)
+    run_everywhere(program, target, seed)
     operations = {step.operation for own in program.ranks for block in own.threadblocks for step in block.steps}
     assert operations <= target.operations - {Operation.NOP}
     if collective.reduces and program.in_place and program.out_of_place:
@@ -94,7 +99,9 @@ def test_programs_compute_the_collective(
 def test_regular_forests(target: Target, shape: Shape, count: int, seed: int) -> None:
     """Rings fill every threadblock at every moment; chunks that outnumber the FIFO go round them."""
     for collective in (Collective.ALLGATHER, Collective.ALLREDUCE, Collective.REDUCE_SCATTER):
-        run_everywhere(build(collective, [count] * 5, target, shapes=(shape,), mirrored=True, seed=seed), seed)
+        run_everywhere(
+            build(collective, [count] * 5, target, shapes=(shape,), mirrored=True, seed=seed), target, seed
+        )
 
 
 def test_one_way_ring_allreduce_goes_twice_round() -> None:
@@ -116,7 +123,7 @@ def test_one_way_ring_allreduce_goes_twice_round() -> None:
             minimum_bytes=0,
             maximum_bytes=0,
         )
-        run_everywhere(program, count)
+        run_everywhere(program, target, count)
 
 
 @pytest.mark.parametrize("target", list(TARGETS.values()), ids=lambda target: target.name)
