@@ -1,0 +1,8 @@
+"""The core: exact optimum, exact switch removal, exact packing."""
+
+from forestsyn.core.choice import Choice, choose_demand
+from forestsyn.core.forest import build_forest
+from forestsyn.core.optimum import rank_cut, solve_optimum
+from forestsyn.core.timing import solve_time_units
+
+__all__ = ["Choice", "build_forest", "choose_demand", "rank_cut", "solve_optimum", "solve_time_units"]

@@ -19,8 +19,8 @@ scaled by p and weights by q.
 Reductions (Direction.IN) are the same on the network with every arc turned round.
 
 How many trees. With k trees per unit of weight in the time U = k/x*, link e can carry ⌊b(e)·U⌋ unit trees. The k
-for which every b(e)·U is whole always works; links that are not critical may be rounded down, so smaller k that keep the
-links of the bottleneck cut whole are tried first.
+for which every b(e)·U is whole always works; links that are not critical may be rounded down, so smaller k that keep
+the links of the bottleneck cut whole are tried first.
 """
 
 from __future__ import annotations

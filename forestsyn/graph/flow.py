@@ -97,7 +97,7 @@ class FlowSolver:
     def _solve_unbounded(self, source: int, sink: int) -> int:
         import networkx
 
-        graph = networkx.DiGraph()
+        graph: networkx.DiGraph[int] = networkx.DiGraph()
         graph.add_nodes_from(range(self._vertex_count))
         for tail, head, capacity in zip(self._tails, self._heads, self._capacities, strict=True):
             present = graph.get_edge_data(tail, head, {"capacity": 0})["capacity"]

@@ -1,0 +1,187 @@
+"""How many trees: chunks per root, for people and for runtimes.
+
+Problem. The optimum needs k trees per root, and k can be large (83 for two MI250 hosts, thousands where a rate is
+23.7). People want few trees; runtimes silently ignore a program whose chunk count does not divide the element
+count, and people send powers of two. So `auto` gives up at most a tolerance of the optimum:
+
+- for a forest: the smallest k within the tolerance. The rate is not monotone in k, so every k is tried in turn.
+- for a program: the smallest power of two within the tolerance (k for allgather, reduce-scatter, broadcast and
+  reduce; the total for
+  allreduce, whose chunks can be handed out to the roots unevenly), else the smallest k as above.
+
+Guarantee. The times are those of `timing`: exact, and shown against the optimum in `loss`. `exact` loses nothing
+where every switch is balanced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from math import lcm
+from typing import TypeVar
+
+import msgspec
+
+from forestsyn.core.optimum import solve_optimum
+from forestsyn.core.timing import solve_time_units
+from forestsyn.errors import InputError
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.forest import Direction, Optimum
+from forestsyn.ir.topology import Topology
+
+_Solved = TypeVar("_Solved")
+
+#: The largest number of trees per root that `auto` tries.
+SCAN_LIMIT = 64
+#: The largest number of chunks that `auto` tries for an allreduce, unless there are more ranks.
+CHUNK_LIMIT = 1024
+#: An uneven power-of-two allreduce may lose this much before `auto` prefers equal roots.
+UNEVEN_LIMIT = Fraction(1, 20)
+#: `--trees K` beyond this is a slip.
+TREES_LIMIT = 1 << 31
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """demand: unit trees per root. time_units: U of each phase, in the order of `phases`, s per GB of chunk.
+
+    optima: the optimum of each phase. loss: achieved time / optimal time − 1, exact. reason: why this number, in
+    words.
+    """
+
+    demand: tuple[int, ...]
+    time_units: tuple[Fraction, ...]
+    optima: tuple[Optimum, ...]
+    loss: Fraction
+    reason: str
+
+
+def phases(collective: Collective) -> tuple[Direction, ...]:
+    """The directions of the phases of a collective, in the order in which they run."""
+    reduce = (Direction.IN,) if collective.reduces else ()
+    return (*reduce, Direction.OUT) if collective.broadcasts else reduce
+
+
+def root_weights(collective: Collective, ranks: int, root: int | None) -> tuple[int, ...]:
+    """1 at every rank, or 1 at the root only for broadcast and reduce."""
+    if not collective.rooted:
+        return (1,) * ranks
+    return tuple(int(rank == root) for rank in range(ranks))
+
+
+def choose_demand(
+    topology: Topology,
+    collective: Collective,
+    root: int | None,
+    trees: str | int,
+    tolerance: Fraction,
+    chunked: bool,
+) -> Choice:
+    """The number of unit trees per root.
+
+    trees: "auto", "exact" or k. tolerance: what `auto` may give up of the optimal time. chunked: the trees become a
+    program, so counts that divide powers of two are preferred.
+    Raises InputError for a k out of range and what `timing` raises.
+    """
+    chooser = _Chooser(topology, collective, root)
+    if trees == "exact":
+        return chooser.exact()
+    if trees == "auto":
+        return chooser.chunked(tolerance) if chunked else chooser.smallest(tolerance)
+    if not isinstance(trees, int) or not 1 <= trees <= TREES_LIMIT:
+        raise InputError(
+            f"found {trees!r}, expected auto, exact or a number from 1 to {TREES_LIMIT}", where="--trees"
+        )
+    return chooser.at(chooser.even(trees), f"k = {trees} as asked")
+
+
+class _Chooser:
+    def __init__(self, topology: Topology, collective: Collective, root: int | None) -> None:
+        self._topology = topology
+        self._collective = collective
+        self._weights = root_weights(collective, topology.rank_count, root)
+        self._directions = phases(collective)
+        self._optima = self._per_phase(lambda direction: solve_optimum(topology, self._weights, direction))
+
+    def even(self, k: int) -> tuple[int, ...]:
+        return tuple(k * weight for weight in self._weights)
+
+    def at(self, demand: tuple[int, ...], reason: str) -> Choice:
+        times = self._per_phase(lambda direction: solve_time_units(self._topology, demand, direction))
+        optimal = sum((optimum.inverse_rate for optimum in self._optima), Fraction(0))
+        weight = Fraction(sum(demand), sum(self._weights))
+        loss = sum(times, Fraction(0)) / (weight * optimal) - 1
+        return Choice(
+            demand=demand, time_units=times, optima=self._optima, loss=loss, reason=f"{reason}, {_lost(loss)}"
+        )
+
+    def exact(self) -> Choice:
+        k = lcm(*(optimum.trees_per_root for optimum in self._optima))
+        return self.at(self.even(k), f"k = {k} is the smallest found that can reach the optimum")
+
+    def smallest(self, tolerance: Fraction) -> Choice:
+        """The smallest k within the tolerance; every k is tried because the rate is not monotone in k."""
+        most = lcm(*(optimum.trees_per_root for optimum in self._optima))
+        return self._first(
+            (
+                (self.even(k), f"k = {k} is the smallest within {_percent(tolerance)}")
+                for k in range(1, min(most, SCAN_LIMIT) + 1)
+            ),
+            tolerance,
+            f"no k up to {min(most, SCAN_LIMIT)} is within {_percent(tolerance)}; this is the best of them",
+        )
+
+    def chunked(self, tolerance: Fraction) -> Choice:
+        """Prefer counts that divide the element counts people send."""
+        if self._collective is Collective.ALLREDUCE:
+            choice = self._first(
+                self._powers_in_all(), tolerance, "the best power of two, which serves power-of-two element counts"
+            )
+            if choice.loss <= max(tolerance, UNEVEN_LIMIT):
+                return choice
+        else:
+            powers = (
+                (self.even(1 << bit), f"k = {1 << bit} divides power-of-two element counts")
+                for bit in range(SCAN_LIMIT.bit_length())
+            )
+            choice = self._first(powers, tolerance, "")
+            if choice.loss <= tolerance:
+                return choice
+        return self.smallest(tolerance)
+
+    def _powers_in_all(self) -> Iterator[tuple[tuple[int, ...], str]]:
+        ranks = self._topology.rank_count
+        total = 1 << (ranks - 1).bit_length()
+        while total <= max(CHUNK_LIMIT, 4 * ranks):
+            demand = hand_out(total, ranks)
+            uneven = "" if total % ranks == 0 else f", {min(demand)} to {max(demand)} per root"
+            yield demand, f"{total} chunks in all{uneven}, which serves power-of-two element counts"
+            total *= 2
+
+    def _first(
+        self, candidates: Iterator[tuple[tuple[int, ...], str]], tolerance: Fraction, otherwise: str
+    ) -> Choice:
+        best: Choice | None = None
+        for demand, reason in candidates:
+            choice = self.at(demand, reason)
+            if choice.loss <= tolerance:
+                return choice
+            if best is None or choice.loss < best.loss:
+                best = choice
+        assert best is not None, "every caller offers a candidate"
+        return msgspec.structs.replace(best, reason=f"{otherwise}, {_lost(best.loss)}")
+
+    def _per_phase(self, solve: Callable[[Direction], _Solved]) -> tuple[_Solved, ...]:
+        return tuple(solve(direction) for direction in self._directions)
+
+
+def hand_out(total: int, ranks: int) -> tuple[int, ...]:
+    """`total` chunks to `ranks` roots as evenly as they go; those with one more are spread over the ranks."""
+    return tuple((rank + 1) * total // ranks - rank * total // ranks for rank in range(ranks))
+
+
+def _lost(loss: Fraction) -> str:
+    return "nothing given up" if loss == 0 else f"{_percent(loss)} above the optimal time"
+
+
+def _percent(value: Fraction) -> str:
+    return f"{float(100 * value):.3g} %"

@@ -1,0 +1,228 @@
+"""Switch removal (edge splitting): from a network with switches to one of ranks only.
+
+Problem. Trees live on ranks. Replace the arcs (u, w), (w, t) of a switch w by logical arcs (u, t) until w has
+none left, so that all root demand D still reaches every rank: maxflow(s → r) ≥ D (see `rooted`).
+
+Guarantee. Where every switch receives as much as it sends, a complete splitting exists (Bang-Jensen, Frank &
+Jackson 1995; Frank; used by ForestColl §5.3). What this module returns was proved by flows on its own result.
+
+Method: plan, then prove.
+ 1. A switch with two neighbours is a wire: bypass it, no flow needed.
+ 2. For any other switch propose a complete splitting at once (`_plan`) that makes good trees: partners on other
+    hosts first, each port spread over few far-apart partners. One sweep of N flows proves it.
+ 3. If the sweep finds a violated set, undo and split pair by pair. For a pair take the planned amount; each
+ violated set
+    S says by how much it is too much (every unit split lowers the bandwidth into the rest by one), so reduce and
+    retry. The safe amount of a pair can only shrink while others are split, so one pass over all pairs, the planned
+    ones first, empties the switch.
+
+Complexity: N flows for a planned switch; N·deg² for one whose plan fails. Exactness: integers throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from forestsyn.core.logical import LogicalGraph
+from forestsyn.errors import InternalError
+from forestsyn.graph.flow import FlowSolver
+
+Pair = tuple[int, int, int]
+
+
+def split_switches(graph: LogicalGraph, demand: Sequence[int], hosts: Sequence[str | None]) -> None:
+    """Remove every switch of `graph` in place, keeping all of `demand` reachable by every rank.
+
+    demand: unit trees per rank. hosts: the host of each vertex of the graph, None for the fabric.
+    The graph must be balanced at every switch and carry the demand.
+    """
+    waiting = set(range(graph.rank_count, graph.vertex_count))
+    while waiting:
+        # Wires first, then the switch with the fewest neighbours: it has the smallest plan.
+        switch = min(waiting, key=lambda w: (len(graph.outgoing[w].keys() | graph.incoming[w].keys()), w))
+        waiting.remove(switch)
+        if len(graph.outgoing[switch].keys() | graph.incoming[switch].keys()) <= 2:
+            _bypass(graph, switch)
+        else:
+            _split_switch(graph, switch, demand, hosts)
+
+
+def _bypass(graph: LogicalGraph, switch: int) -> None:
+    """Join the two sides of a wire; what would only turn back is dropped."""
+    neighbours = sorted(graph.outgoing[switch].keys() | graph.incoming[switch].keys())
+    for tail in neighbours:
+        for head in neighbours:
+            if tail != head:
+                units = min(graph.capacity(tail, switch), graph.capacity(switch, head))
+                if units:
+                    graph.split(tail, switch, head, units)
+    for neighbour in neighbours:
+        for tail, head in ((neighbour, switch), (switch, neighbour)):
+            if graph.capacity(tail, head):
+                graph.drop(tail, head, graph.capacity(tail, head))
+
+
+def _split_switch(graph: LogicalGraph, switch: int, demand: Sequence[int], hosts: Sequence[str | None]) -> None:
+    plan = _plan(graph, switch, hosts)
+    proof = _Proof(graph, switch, demand)
+    if proof.holds(plan):
+        chosen = plan
+    else:
+        chosen = _pair_by_pair(graph, switch, plan, proof)
+    for (tail, head), units in chosen.items():
+        graph.split(tail, switch, head, units)
+    if graph.outgoing[switch] or graph.incoming[switch]:
+        raise InternalError(f"switch {switch} could not be split completely; is it balanced?")
+
+
+def _pair_by_pair(
+    graph: LogicalGraph, switch: int, plan: dict[tuple[int, int], int], proof: _Proof
+) -> dict[tuple[int, int], int]:
+    """The exact way: the safe part of each pair, the planned pairs first, then all others, turning back last."""
+    supply = dict(graph.incoming[switch])
+    room = dict(graph.outgoing[switch])
+    others = [(u, t) for u in sorted(supply) for t in sorted(room) if (u, t) not in plan and u != t]
+    back = [(u, u) for u in sorted(supply) if u in room]
+    chosen: dict[tuple[int, int], int] = {}
+    for pair, limit in [*plan.items(), *((pair, None) for pair in [*plan, *others, *back])]:
+        tail, head = pair
+        units = min(supply[tail], room[head]) if limit is None else limit
+        units = proof.safe_units(tail, head, min(units, supply[tail], room[head]))
+        if units:
+            chosen[pair] = chosen.get(pair, 0) + units
+            supply[tail] -= units
+            room[head] -= units
+    return chosen
+
+
+class _Proof:
+    """Flows on the graph in which one switch is partly split."""
+
+    def __init__(self, graph: LogicalGraph, switch: int, demand: Sequence[int]) -> None:
+        self._switch = switch
+        self._demand = sum(demand)
+        self._ranks = list(range(graph.rank_count))
+        self._source = graph.vertex_count
+        present = {(tail, head): units for tail, head, units in graph.arcs()}
+        pairs = [(u, t) for u in sorted(graph.incoming[switch]) for t in sorted(graph.outgoing[switch]) if u != t]
+        arcs = list(present) + [pair for pair in pairs if pair not in present]
+        arcs += [(self._source, rank) for rank in self._ranks]
+        self._index = {arc: position for position, arc in enumerate(arcs)}
+        capacities = [present.get(arc, 0) for arc in arcs]
+        for rank in self._ranks:
+            capacities[self._index[self._source, rank]] = demand[rank]
+        self._solver = FlowSolver(
+            graph.vertex_count + 1, [arc[0] for arc in arcs], [arc[1] for arc in arcs], capacities
+        )
+
+    def holds(self, plan: dict[tuple[int, int], int]) -> bool:
+        """True when the whole plan keeps all flows. The state is left as it was when it does not."""
+        for (tail, head), units in plan.items():
+            self._shift(tail, head, units)
+        if all(self._shortfall(rank) == 0 for rank in list(self._ranks)):
+            return True
+        for (tail, head), units in plan.items():
+            self._shift(tail, head, -units)
+        return False
+
+    def safe_units(self, tail: int, head: int, units: int) -> int:
+        """Split as much of `units` as keeps all flows; returns how much that was."""
+        if units == 0:
+            return 0
+        self._shift(tail, head, units)
+        for rank in list(self._ranks):
+            while units and (short := self._shortfall(rank)):
+                less = min(short, units)
+                self._shift(tail, head, -less)
+                units -= less
+            if not units:
+                break
+        return units
+
+    def _shift(self, tail: int, head: int, units: int) -> None:
+        self._change(tail, self._switch, -units)
+        self._change(self._switch, head, -units)
+        if tail != head:
+            self._change(tail, head, units)
+
+    def _change(self, tail: int, head: int, units: int) -> None:
+        arc = self._index[tail, head]
+        self._solver.set_capacity(arc, self._solver.capacity(arc) + units)
+
+    def _shortfall(self, rank: int) -> int:
+        """How much demand does not reach `rank`; ranks that fall short are asked first from then on."""
+        short = max(0, self._demand - self._solver.max_flow(self._source, rank))
+        if short and self._ranks[0] != rank:
+            self._ranks.remove(rank)
+            self._ranks.insert(0, rank)
+        return short
+
+
+def _plan(graph: LogicalGraph, switch: int, hosts: Sequence[str | None]) -> dict[tuple[int, int], int]:
+    """A complete splitting of `switch` that is good for trees, not yet proved.
+
+    Ports are put in groups: the hosts of their ranks, or one group each where all belong to one host. Data that
+    crosses a switch should reach another group, and the same place in it (the port with the same index: a rail).
+    The partners of a port are spread over the groups at distances 1, 2, 3, … in turn, so that every distance is a
+    permutation of the ports and fills evenly.
+    """
+    supply = dict(graph.incoming[switch])
+    room = dict(graph.outgoing[switch])
+    plan: dict[tuple[int, int], int] = {}
+    for pair, quota in _preferences(graph, switch, hosts):
+        tail, head = pair
+        units = min(quota, supply.get(tail, 0), room.get(head, 0))
+        if units:
+            plan[pair] = plan.get(pair, 0) + units
+            supply[tail] -= units
+            room[head] -= units
+    return plan
+
+
+def _preferences(
+    graph: LogicalGraph, switch: int, hosts: Sequence[str | None]
+) -> Iterable[tuple[tuple[int, int], int]]:
+    """Pairs with a quota each, best first; the last rounds have no quota and leave nothing over."""
+    ports = sorted(graph.incoming[switch].keys() | graph.outgoing[switch].keys())
+    groups = _groups(graph, ports, hosts)
+    size = len(groups)
+    most = max([*graph.incoming[switch].values(), *graph.outgoing[switch].values()])
+    share = max(1, most // max(1, size - 1))
+    widest = max(len(group) for group in groups)
+    for quota in (share, 1, most):
+        for distance in _distances(size):
+            for start, group in enumerate(groups):
+                partners = groups[(start + distance) % size]
+                for place, port in enumerate(group):
+                    yield (port, partners[place % len(partners)]), quota
+    for shift in range(widest):
+        for distance in [*_distances(size), 0]:
+            for start, group in enumerate(groups):
+                partners = groups[(start + distance) % size]
+                for place, port in enumerate(group):
+                    partner = partners[(place + shift) % len(partners)]
+                    if partner != port:
+                        yield (port, partner), most
+    for port in ports:
+        for partner in ports:
+            if partner != port:
+                yield (port, partner), most
+    for port in ports:
+        yield (port, port), most
+
+
+def _distances(size: int) -> list[int]:
+    """1 … size−1 with the powers of two first: a few of them already reach everywhere in logarithmic depth."""
+    powers = [1 << bit for bit in range(size.bit_length()) if 1 << bit < size]
+    return powers + [distance for distance in range(1, size) if distance not in powers]
+
+
+def _groups(graph: LogicalGraph, ports: list[int], hosts: Sequence[str | None]) -> list[list[int]]:
+    groups: dict[str, list[int]] = {}
+    for port in ports:
+        host = hosts[port]
+        alone = host is None or port >= graph.rank_count
+        groups.setdefault(f"\0{port}" if alone else str(host), []).append(port)
+    if len(groups) == 1:
+        return [[port] for port in ports]
+    return list(groups.values())
