@@ -45,7 +45,7 @@ def verify(files: tuple[Path, ...], target: str | None, as_json: bool) -> int:
         for path in files:
             observer.text = f"checking {path}"
             try:
-                verdict = _verdict(verify_file(path, dialect=target))
+                verdict = _verdict(verify_file(path, target=target))
             except InputError as error:
                 verdict = {"source": str(path), "accepted": False, "unreadable": error.message}
             verdicts.append(verdict)
@@ -76,8 +76,7 @@ def _print_verdict(verdict: dict[str, Any]) -> None:
     else:
         print(f"{source}: REJECTED for {', '.join(others)}")
     for violation in verdict["violations"]:
-        line = "" if violation["line"] is None else f"line {violation['line']}: "
-        print(f"  {violation['kind']} ({', '.join(violation['runtimes'])}): {line}{violation['message']}")
+        print(f"  {violation['kind']} ({', '.join(violation['runtimes'])}): {violation['message']}")
     for warning in verdict["warnings"]:
         print(f"  warning, {warning['kind']} ({', '.join(warning['runtimes'])}): {warning['message']}")
     for note in verdict["notes"]:

@@ -15,7 +15,7 @@ from forestsyn.lowering import lower_forests, lower_schedule
 from forestsyn.pipeline.results import CompileResult
 from forestsyn.pipeline.stages import Observer, Stages
 from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
-from forestsyn.pipeline.verify_file import verify_text
+from forestsyn.pipeline.verify_file import verify_own_text
 from forestsyn.verify import verify_schedule
 
 _NAME_MAXIMUM = 63
@@ -69,8 +69,7 @@ def compile_topology(
     stages.finish("program", program)
     text = emit_msccl_xml(program, target)
     stages.finish("text", text)
-    report = verify_text(text, source=program.name, dialect=target.name, root=result.bound.root)
-    report.raise_if_rejected()
+    report = verify_own_text(text, source=program.name, target=target.name, root=result.bound.root)
     stages.finish("check program", report)
     return CompileResult(
         forest=result,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from forestsyn.errors import InputError
 from forestsyn.frontend.msccl_xml import parse_msccl_xml
 from forestsyn.verify import Report, verify_program
 
 
-def verify_file(path: Path, *, dialect: str | None = None) -> Report:
-    """The verdict on a file, for one runtime or for all that MSCCL XML is written for.
+def verify_file(path: Path, *, target: str | None = None) -> Report:
+    """The verdict on a file, for one runtime or for all that read MSCCL XML.
 
     Raises InputError when the file cannot be read; whatever it holds gives a report.
     """
@@ -19,10 +21,18 @@ def verify_file(path: Path, *, dialect: str | None = None) -> Report:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot read the file: {reason}", where=str(path)) from error
-    return verify_text(data, source=str(path), dialect=dialect)
+    read = parse_msccl_xml(data, source=str(path))
+    return verify_program(read.program, source=read.source, findings=read.findings, target=target)
 
 
-def verify_text(text: bytes | str, *, source: str, dialect: str | None = None, root: int | None = None) -> Report:
-    """The verdict on the text of a file. root: of a broadcast or reduce, which the text itself does not say."""
+def verify_own_text(text: str, *, source: str, target: str, root: int | None) -> Report:
+    """The verdict on a text that forestsyn wrote for `target`, read back as that runtime would.
+
+    root: of a broadcast or reduce, which the text does not say. Hazards that bite at some sizes or FIFO depths only
+    count as violations here. Raises VerificationError when there is any violation.
+    """
     read = parse_msccl_xml(text, source=source)
-    return verify_program(read.program, findings=read.findings, dialect=dialect, root=root, source=source)
+    program = read.program and msgspec.structs.replace(read.program, root=root)
+    report = verify_program(program, source=source, findings=read.findings, target=target, strict=True)
+    report.raise_if_rejected()
+    return report

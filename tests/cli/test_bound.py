@@ -1,0 +1,98 @@
+"""`forestsyn bound` and `forestsyn check`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def test_two_a100_hosts(run: Run) -> None:
+    outcome = run("bound", "dgx-a100:2", "--json")
+    assert outcome.code == 0
+    assert outcome.err == ""
+    data = outcome.data
+    assert data["inverse_rate"] == "3/65"
+    assert data["algbw_exact"] == "1040/3"
+    assert data["algbw_GBps"] == pytest.approx(346.67, abs=0.01)
+    assert data["busbw_exact"] == "325"
+    assert data["trees_per_root"] == 13
+    assert data["ranks"] == 16
+    assert data["verified"] is True
+    assert data["files"] == []
+    assert set(data["seconds"]) == {"topology", "optimum", "cut"}
+    # Rings cross the border of a host, 8 NICs x 25 GB/s: busbw 200.
+    assert Fraction(data["ring"]["algbw_exact"]) == Fraction(200 * 16, 15)
+    assert data["ring"]["cut_bandwidth"] == "200"
+
+
+def test_the_bottleneck_is_told_in_names(run: Run) -> None:
+    bottleneck = run("bound", "dgx-a100:4", "--json").data["bottleneck"]
+    assert bottleneck["direction"] == "leaving"
+    assert Fraction(bottleneck["demand"]) / Fraction(bottleneck["bandwidth"]) == Fraction(3, 25)
+    assert "n0/gpu0" in bottleneck["inside"]
+    assert bottleneck["ranks_inside"] == 24
+    assert bottleneck["text"].endswith("all of n3 through 200 GB/s") or "all of n" in bottleneck["text"]
+
+
+def test_two_phases_add_up(run: Run) -> None:
+    data = run("bound", "dgx1v", "-c", "allreduce", "--json").data
+    assert data["inverse_rate"] == "7/75"
+    assert data["algbw_exact"] == "600/7"
+    assert data["busbw_exact"] == "150"
+    assert [phase["direction"] for phase in data["phases"]] == ["entering", "leaving"]
+
+
+@pytest.mark.parametrize(("collective", "direction"), [("broadcast", "leaving"), ("reduce", "entering")])
+def test_rooted_collectives(run: Run, collective: str, direction: str) -> None:
+    data = run("bound", "dgx1v", "-c", collective, "--root", 3, "--json").data
+    assert data["root"] == 3
+    assert data["algbw_exact"] == "150"
+    assert data["bottleneck"]["direction"] == direction
+    assert run("bound", "dgx1v", "-c", collective, "--json").data["root"] == 0
+
+
+def test_the_hash_tells_topologies_apart(run: Run) -> None:
+    hashes = [run("bound", spec, "--json").data["topology_hash"] for spec in ("ring:4", "ring:4", "ring:5", "full:4")]
+    assert hashes[0] == hashes[1]
+    assert len(set(hashes)) == 3
+
+
+def test_people_get_sentences(run: Run) -> None:
+    outcome = run("bound", "dgx-a100:2")
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[0] == "dgx-a100:2: allgather over 16 ranks, spec rates"
+    assert "346.67 GB/s algbw (exactly 1040/3), 325.00 GB/s busbw" in outcome.out
+    assert "3/65 s per GB of shard" in outcome.out
+    assert "15 of 16 shards must enter n0/gpu0 through 325 GB/s" in outcome.out
+    assert "213.33 GB/s algbw: every ring must leave all of n0, and 200 GB/s is all there is" in outcome.out
+
+
+def test_disconnected_ranks_name_both_sides(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "islands.yaml"
+    path.write_text(
+        "forestsyn: 1\ngpus: 4\nlinks:\n  - {from: gpu0, to: gpu1, bw: 10}\n  - {from: gpu2, to: gpu3, bw: 10}\n"
+    )
+    for verb in ("bound", "check"):
+        outcome = run(verb, path)
+        assert outcome.code == 3
+        for name in ("gpu0", "gpu2"):
+            assert name in outcome.err
+    error = run("bound", path, "--json").data["error"]
+    assert error["code"] == 3
+    assert error["cut"]
+
+
+def test_check_reports_and_bounds(run: Run) -> None:
+    outcome = run("check", "dgx-a100:2")
+    assert outcome.code == 0
+    assert "16 ranks" in outcome.out
+    assert "3/65" in outcome.out
+    data = run("check", "dgx-a100:2", "--json").data
+    assert data["vertices"] == {"gpu": 16, "switch": 4, "nic": 16}
+    assert data["ranks"][0] == {"name": "n0/gpu0", "host": "n0", "send": "325", "receive": "325"}
+    assert data["bound"]["inverse_rate"] == "3/65"
