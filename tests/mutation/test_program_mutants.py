@@ -1,0 +1,58 @@
+"""Every mutant of a correct program must be rejected, by every runtime, in the words of the fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from forestsyn.verify.program import verify_program
+from tests.mutation.program_mutants import KINDS, mutants
+from tests.mutation.program_samples import SAMPLES
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_are_accepted(name: str) -> None:
+    report = verify_program(SAMPLES[name])
+    assert "msccl" in report.accepts
+    assert "executor" in report.accepts
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_mutant_is_rejected(name: str) -> None:
+    for kind, mutant in mutants(SAMPLES[name]):
+        report = verify_program(mutant)
+        assert not report.accepted, kind
+        assert all(violation.message for violation in report.violations)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_mutants(kind: str) -> None:
+    assert any(True for program in SAMPLES.values() for _ in KINDS[kind](program))
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("step dropped", {"pairing", "dependency", "undefined-read", "nop", "wrong-result"}),
+        ("past the end", {"offset"}),
+        ("count higher", {"pairing", "offset"}),
+        ("bad peer", {"peer"}),
+        ("wrong channel", {"pairing", "channel"}),
+        ("connection shared", {"connection"}),
+        ("reduction to copy", {"wrong-result"}),
+        ("reduction twice", {"counted-twice", "race"}),
+        ("flag cleared", {"dependency"}),
+        ("wait dropped", {"race"}),
+        ("wait for nothing", {"dependency"}),
+        ("cycle of waits", {"deadlock"}),
+        ("everybody receives first", {"deadlock", "dependency"}),
+        ("nop chain open", {"nop"}),
+        ("nop at the end", {"nop"}),
+        ("wrong root", {"wrong-result"}),
+        ("wrong collective", {"wrong-result", "place"}),
+    ],
+)
+def test_the_fault_is_named(kind: str, expected: set[str]) -> None:
+    for program in SAMPLES.values():
+        for mutant in KINDS[kind](program):
+            report = verify_program(mutant, target="msccl")
+            assert report.violations[0].kind in expected
