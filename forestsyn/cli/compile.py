@@ -124,5 +124,6 @@ def _program_facts(summary: dict[str, Any]) -> list[Row]:
         ("chunks", f"{summary['chunks']}; {summary['serves']}"),
         ("verified", "bound, trees, schedule, and the program as read back from its text"),
         ("time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in summary["seconds"].items())),
+        *(("warning", warning) for warning in summary["warnings"]),
         ("file", files),
     ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from forestsyn.core import rank_cut, solve_optimum
+from forestsyn.core.choice import phases, root_weights
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.results import BoundResult
-from forestsyn.pipeline.stages import Observer, Stages, phase_directions, resolve_root
+from forestsyn.pipeline.stages import Observer, Stages, resolve_root
 from forestsyn.verify import verify_optimum
 
 
@@ -20,8 +21,8 @@ def bound(
     """
     stages = Stages(observer)
     root = resolve_root(topology, collective, root)
-    weights = tuple(int(root is None or rank == root) for rank in range(topology.rank_count))
-    optima = tuple(solve_optimum(topology, weights, direction) for direction in phase_directions(collective))
+    weights = root_weights(collective, topology.rank_count, root)
+    optima = tuple(solve_optimum(topology, weights, direction) for direction in phases(collective))
     for optimum in optima:
         verify_optimum(topology, optimum)
     stages.finish("optimum", optima)

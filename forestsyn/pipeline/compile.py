@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 
 from forestsyn.backends import emit_msccl_xml
+from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction
 from forestsyn.ir.program import Protocol
@@ -16,6 +17,7 @@ from forestsyn.pipeline.results import CompileResult
 from forestsyn.pipeline.stages import Observer, Stages
 from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
 from forestsyn.pipeline.verify_file import verify_own_text
+from forestsyn.units import format_bytes
 from forestsyn.verify import verify_schedule
 
 _NAME_MAXIMUM = 63

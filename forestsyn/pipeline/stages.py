@@ -1,4 +1,4 @@
-"""What every pipeline run shares: the observer of its stages, their times, and the phases of a collective."""
+"""What every pipeline run shares: the observer of its stages, their times, and the root of a collective."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from collections.abc import Callable
 
 from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
-from forestsyn.ir.forest import Direction
 from forestsyn.ir.topology import Topology
 
 #: Called with the name of a stage and its value as soon as the stage has finished.
 Observer = Callable[[str, object], None]
-
-#: The stages in the order in which they finish; `bound` ends after the second, `synthesize` after the fourth.
-STAGES = ("optimum", "cut", "forest", "check forest", "schedule", "program", "text", "check program")
 
 
 class Stages:
@@ -35,16 +31,6 @@ class Stages:
         if self._observer is not None:
             self._observer(stage, value)
         self._last = time.perf_counter()
-
-
-def phase_directions(collective: Collective) -> tuple[Direction, ...]:
-    """The phases of `collective` in the order in which they run: contributions flow in, then copies flow out."""
-    phases = []
-    if collective.reduces:
-        phases.append(Direction.IN)
-    if collective.broadcasts:
-        phases.append(Direction.OUT)
-    return tuple(phases)
 
 
 def resolve_root(topology: Topology, collective: Collective, root: int | None) -> int | None:

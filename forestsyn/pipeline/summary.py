@@ -85,6 +85,7 @@ def compile_summary(result: CompileResult) -> Summary:
         "threadblocks_max": result.threadblocks_max,
         "steps_max": result.steps_max,
         "scratch_chunks_max": max(rank.scratch_chunks for rank in program.ranks),
+        "warnings": _warnings(result),
         "seconds": dict(result.seconds),
     }
 
@@ -139,6 +140,14 @@ def _bandwidths(collective: Collective, ranks: int, inverse_rate: Fraction, algb
         "busbw_GBps": float(busbw),
         "busbw_exact": str(busbw),
     }
+
+
+def _warnings(result: CompileResult) -> list[str]:
+    warnings = [warning.message for warning in result.report.warnings]
+    root = result.forest.bound.root
+    if root is not None:
+        warnings.append(f"runtimes do not check the root: install it only where every call has root {root}")
+    return warnings
 
 
 def _served(divisor: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from forestsyn.core import build_forest, choose_demand
+from forestsyn.core import build_forests, choose_demand
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.bound import bound
@@ -38,10 +38,10 @@ def synthesize(
     limit = bound(topology, collective, root, observer=observer)
     stages = Stages(observer)
     choice = choose_demand(topology, collective, limit.root, trees, tolerance, chunked)
-    forests = tuple(
-        build_forest(topology, choice.demand, optimum.direction, time_units)
-        for optimum, time_units in zip(limit.optima, choice.time_units, strict=True)
-    )
+    phases = [
+        (optimum.direction, time_units) for optimum, time_units in zip(limit.optima, choice.time_units, strict=True)
+    ]
+    forests = build_forests(topology, choice.demand, phases)
     stages.finish("forest", forests)
     for forest in forests:
         verify_forest(topology, forest)

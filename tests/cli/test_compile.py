@@ -130,9 +130,10 @@ def test_verify_takes_any_bytes(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_cannot_hold_it_is_named(run: Run) -> None:
-    outcome = run("compile", "switch:40", "-c", "allreduce", "--target", "rccl", "--trees", "64", "--json")
+    outcome = run("compile", "full:4", "--trees", 1_000_000, "--target", "rccl", "--json")
     assert outcome.code == 4
     error = outcome.data["error"]
     assert error["target"] == "rccl"
     assert error["limit"]
     assert error["value"]
+    assert "--trees" in error["hint"]
