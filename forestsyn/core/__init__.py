@@ -1,8 +1,17 @@
 """The core: exact optimum, exact switch removal, exact packing."""
 
 from forestsyn.core.choice import Choice, choose_demand
-from forestsyn.core.forest import build_forest
+from forestsyn.core.forest import build_forest, build_forests, mirrored
 from forestsyn.core.optimum import rank_cut, solve_optimum
 from forestsyn.core.timing import solve_time_units
 
-__all__ = ["Choice", "build_forest", "choose_demand", "rank_cut", "solve_optimum", "solve_time_units"]
+__all__ = [
+    "Choice",
+    "build_forest",
+    "build_forests",
+    "choose_demand",
+    "mirrored",
+    "rank_cut",
+    "solve_optimum",
+    "solve_time_units",
+]

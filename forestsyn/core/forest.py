@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 
 from forestsyn.core.logical import LogicalGraph, Route
@@ -41,6 +42,30 @@ def build_forest(
     trees = pack_trees(network.rank_count, arcs, demand, range(network.rank_count))
     trees = refine_depth(network.rank_count, arcs, trees)
     return _assembled(graph, trees, tuple(demand), direction, time, order)
+
+
+def build_forests(
+    topology: Topology, demand: Sequence[int], times: Sequence[tuple[Direction, Fraction]]
+) -> tuple[Forest, ...]:
+    """One forest per phase (direction, U), in order.
+
+    Where every link has the same bandwidth both ways, the second phase is the first one reversed: trees, and so the
+    chunks of a program, are then divided only once.
+    """
+    forests: list[Forest] = []
+    symmetric = directed_network(topology, Direction.OUT) == directed_network(topology, Direction.IN)
+    for direction, time_units in times:
+        if forests and symmetric:
+            forests.append(mirrored(forests[0]))
+        else:
+            forests.append(build_forest(topology, demand, direction, time_units))
+    return tuple(forests)
+
+
+def mirrored(forest: Forest) -> Forest:
+    """The same trees for the other direction: data moves along every edge the other way."""
+    flipped = Direction.IN if forest.direction is Direction.OUT else Direction.OUT
+    return msgspec.structs.replace(forest, direction=flipped, routes=tuple(route[::-1] for route in forest.routes))
 
 
 Row = tuple[int, int, tuple[int, ...], tuple[Route | None, ...]]
