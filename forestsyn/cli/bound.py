@@ -21,6 +21,7 @@ def bound(topology_spec: str, collective: Collective, root: int | None, as_json:
     """Print the best throughput that any schedule can reach on T.
 
     The optimum is exact. It comes with the cut that proves it and with the most that an NCCL-style ring could reach.
+    That of allreduce is for equal shards, reduced and then gathered; a limit for every other form is printed too.
 
     \b
     Examples:
@@ -52,6 +53,7 @@ def bound_facts(summary: dict[str, Any]) -> list[Row]:
     ring = summary["ring"]
     return [
         ("bound", bandwidth_text(summary)),
+        *_limit_facts(summary),
         ("inverse rate", f"{summary['inverse_rate']} s per GB of {_unit(summary)}"),
         *(("bottleneck", text) for text in dict.fromkeys(phase["text"] for phase in summary["phases"])),
         ("ring at most", f"{ring['algbw_GBps']:.2f} GB/s algbw: {ring['text']}"),
@@ -63,6 +65,13 @@ def bandwidth_text(values: dict[str, Any]) -> str:
     """algbw as a decimal and exactly, and busbw."""
     exact = values["algbw_exact"]
     return f"{values['algbw_GBps']:.2f} GB/s algbw (exactly {exact}), {values['busbw_GBps']:.2f} GB/s busbw"
+
+
+def _limit_facts(summary: dict[str, Any]) -> list[Row]:
+    if summary["collective"] != Collective.ALLREDUCE:
+        return []
+    limit = f"equal shards, reduced then gathered; no form exceeds {summary['limit_algbw_GBps']:.2f} GB/s algbw"
+    return [("holds for", limit)]
 
 
 def _unit(summary: dict[str, Any]) -> str:

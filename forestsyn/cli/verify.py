@@ -75,12 +75,30 @@ def _print_verdict(verdict: dict[str, Any]) -> None:
         print(f"{source}: ok for {', '.join(verdict['accepts'])}{_but(others)}")
     else:
         print(f"{source}: REJECTED for {', '.join(others)}")
-    for violation in verdict["violations"]:
-        print(f"  {violation['kind']} ({', '.join(violation['runtimes'])}): {violation['message']}")
+    for line in _violation_lines(verdict):
+        print(f"  {line}")
     for warning in verdict["warnings"]:
         print(f"  warning, {warning['kind']} ({', '.join(warning['runtimes'])}): {warning['message']}")
     for note in verdict["notes"]:
         print(f"  note: {note}")
+
+
+def _violation_lines(verdict: dict[str, Any]) -> list[str]:
+    """What concerns every runtime that was asked about in full; what concerns some only once for each kind."""
+    lines = [
+        f"{violation['kind']}: {violation['message']}"
+        for violation in verdict["violations"]
+        if violation["runtimes"] == verdict["runtimes"]
+    ]
+    partial: dict[tuple[str, str], list[str]] = {}
+    for violation in verdict["violations"]:
+        if violation["runtimes"] != verdict["runtimes"]:
+            key = (", ".join(violation["runtimes"]), violation["kind"])
+            partial.setdefault(key, []).append(violation["message"])
+    for (runtimes, kind), messages in partial.items():
+        more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
+        lines.append(f"not for {runtimes}, {kind}: {messages[0]}{more}")
+    return lines
 
 
 def _but(others: list[str]) -> str:

@@ -26,7 +26,7 @@ from forestsyn.verify import Report
 
 
 class BoundResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The best that any schedule can reach.
+    """The best that any schedule can reach; for an allreduce, any that reduce-scatters equal shards and gathers them.
 
     optima: one per phase, in the order in which the phases run. rank_cut: the least bandwidth that separates two
     ranks. root: the rank of broadcast and reduce, else None. seconds: time of each stage.
@@ -58,6 +58,15 @@ class BoundResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def bottleneck(self) -> Optimum:
         """The slower phase, whose cut is what holds the collective back."""
         return max(self.optima, key=lambda optimum: optimum.inverse_rate)
+
+    @property
+    def limit_algbw(self) -> Fraction:
+        """What no schedule of any form exceeds, GB/s.
+
+        An allreduce may share the roots unevenly or overlap its phases, so its only limit here is that the whole
+        message must cross every cut between two ranks. For the other collectives it is the optimum itself.
+        """
+        return self.rank_cut.bandwidth if self.collective is Collective.ALLREDUCE else self.algbw
 
     @property
     def ring_algbw(self) -> Fraction:
@@ -96,7 +105,10 @@ class ForestResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def load_over_bound(self) -> Fraction:
-        """The time of the trees over the least possible time; 1 is optimal."""
+        """The time of the trees over that of the bound; 1 is optimal.
+
+        Less than 1 can only be an allreduce whose uneven roots beat every allreduce with equal shards.
+        """
         return self.inverse_rate / self.bound.inverse_rate
 
     @property

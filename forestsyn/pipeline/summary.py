@@ -35,6 +35,8 @@ def bound_summary(result: BoundResult) -> Summary:
         "collective": str(result.collective),
         "root": result.root,
         **_bandwidths(result.collective, topology.rank_count, result.inverse_rate, result.algbw),
+        "limit_algbw_exact": str(result.limit_algbw),
+        "limit_algbw_GBps": float(result.limit_algbw),
         "bottleneck": optimum_summary(topology, result.bottleneck),
         "phases": [optimum_summary(topology, optimum) for optimum in result.optima],
         "trees_per_root": max(optimum.trees_per_root for optimum in result.optima),
