@@ -20,6 +20,8 @@ from forestsyn.verify.runtime_limits import (
 
 #: microsoft/msccl allocates the scratch of the largest size when it starts; more than this is a slip.
 _SCRATCH_BYTES = 16 * 2**30
+#: 64 ranks with the 32,768 chunks that offsets can name have a quarter of this in input and output.
+_TOTAL_CHUNKS_MAX = 2**24
 
 
 def check_form(program: Program, log: ProgramLog) -> None:
@@ -32,6 +34,7 @@ def check_form(program: Program, log: ProgramLog) -> None:
     for runtime in runtimes:
         _check_offer(program, runtime, log)
         _check_channels(program, runtime, log)
+    _check_scratch(program, log)
     for rank in range(len(program.ranks)):
         _check_rank(program, rank, runtimes, log)
 
@@ -43,8 +46,18 @@ def _check_chunks(program: Program, log: ProgramLog) -> None:
     elif shard_chunks(program) is None:
         message = f"{program.chunk_count} chunks do not divide evenly among {len(program.ranks)} ranks"
         log.violate("chunk-count", message, blocks=True)
+    _check_total(program, log)
     if program.minimum_bytes < 0 or program.maximum_bytes < 0:
         log.violate("window", "minBytes and maxBytes must not be negative")
+
+
+def _check_total(program: Program, log: ProgramLog) -> None:
+    """A few characters can declare buffers that no machine could hold; offsets have 15 bits anyway."""
+    declared = sum(own.input_chunks + own.output_chunks + own.scratch_chunks for own in program.ranks)
+    total = max(declared, 2 * program.chunk_count * len(program.ranks))
+    if total > _TOTAL_CHUNKS_MAX:
+        message = f"all buffers together have {total} chunks, too many to check: at most {_TOTAL_CHUNKS_MAX}"
+        log.violate("size", message, blocks=True)
 
 
 def _check_offer(program: Program, runtime: Runtime, log: ProgramLog) -> None:
@@ -85,6 +98,14 @@ def _check_channels(program: Program, runtime: Runtime, log: ProgramLog) -> None
             log.warn("channels", message, (runtime.name,))
 
 
+def _check_scratch(program: Program, log: ProgramLog) -> None:
+    chunks = max(own.scratch_chunks for own in program.ranks)
+    scratch = program.maximum_bytes * chunks // max(1, program.chunk_count)
+    if scratch > _SCRATCH_BYTES:
+        message = f"msccl would allocate {format_bytes(scratch)} of scratch at start; lower maxBytes"
+        log.warn("scratch", message, (MSCCL,))
+
+
 def _check_rank(program: Program, rank: int, runtimes: list[Runtime], log: ProgramLog) -> None:
     own = program.ranks[rank]
     place = Place(rank)
@@ -109,7 +130,8 @@ def _check_rank(program: Program, rank: int, runtimes: list[Runtime], log: Progr
 def _check_sizes(program: Program, rank: int, runtimes: list[Runtime], log: ProgramLog) -> None:
     own = program.ranks[rank]
     if min(own.input_chunks, own.output_chunks, own.scratch_chunks) < 0:
-        log.violate("buffer-size", "a buffer has a negative number of chunks", Place(rank), effect=Effect.LOAD)
+        message = "a buffer has a negative number of chunks"
+        log.violate("buffer-size", message, Place(rank), effect=Effect.LOAD, blocks=True)
     sizes = (
         ("i_chunks", own.input_chunks, len(program.ranks) if program.collective == "allgather" else 1),
         ("o_chunks", own.output_chunks, len(program.ranks) if program.collective == "reduce-scatter" else 1),
@@ -120,10 +142,6 @@ def _check_sizes(program: Program, rank: int, runtimes: list[Runtime], log: Prog
             whole = program.chunk_count // factor
             message = f"{name} is {chunks}, inconsistent with nchunksperloop {program.chunk_count}: expected {whole}"
             log.violate("buffer-size", message, Place(rank), effect=Effect.LOAD, runtimes=checking)
-    scratch = program.maximum_bytes * own.scratch_chunks // max(1, program.chunk_count)
-    if scratch > _SCRATCH_BYTES and MSCCL in log.runtimes:
-        message = f"rank {rank}: msccl would allocate {format_bytes(scratch)} of scratch at start; lower maxBytes"
-        log.warn("scratch", message, (MSCCL,))
 
 
 def _check_connections(own: RankProgram, place: Place, log: ProgramLog) -> None:

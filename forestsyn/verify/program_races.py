@@ -94,8 +94,8 @@ class _Detector:
         self._ticks = [0] * lanes
         self._messages: list[deque[tuple[_Clock, int]]] = [deque() for _ in machine.connections]
         self._flags: dict[tuple[int, int], tuple[_Clock, int]] = {}
-        self._writes: list[list[_Access | None]] = [[None] * rank.cell_count for rank in memory]
-        self._reads: list[list[list[_Access]]] = [[[] for _ in range(rank.cell_count)] for rank in memory]
+        self._writes: list[dict[int, _Access]] = [{} for _ in memory]
+        self._reads: list[dict[int, list[_Access]]] = [{} for _ in memory]  # since the last write
 
     def walk(self) -> None:
         unit = self._run.unit
@@ -159,11 +159,13 @@ class _Detector:
 
     def _read(self, rank: int, cell: int, access: _Access, name: tuple[int, int]) -> None:
         thread = access[0]
-        write = self._writes[rank][cell]
+        write = self._writes[rank].get(cell)
         if write is not None and write[0] != thread and self._clocks[thread][write[0]] < write[1]:
             self._report(access, "reads", write, "writes", name)
-        reads = self._reads[rank][cell]
-        if reads and reads[-1][0] == thread:
+        reads = self._reads[rank].get(cell)
+        if reads is None:
+            self._reads[rank][cell] = [access]
+        elif reads[-1][0] == thread:
             reads[-1] = access
         else:
             reads.append(access)
@@ -171,15 +173,12 @@ class _Detector:
     def _write(self, rank: int, cell: int, access: _Access, name: tuple[int, int]) -> None:
         thread = access[0]
         clock = self._clocks[thread]
-        write = self._writes[rank][cell]
+        write = self._writes[rank].get(cell)
         if write is not None and write[0] != thread and clock[write[0]] < write[1]:
             self._report(access, "writes", write, "writes", name)
-        reads = self._reads[rank][cell]
-        if reads:
-            for read in reads:
-                if read[0] != thread and clock[read[0]] < read[1]:
-                    self._report(access, "writes", read, "reads", name)
-            reads.clear()
+        for read in self._reads[rank].pop(cell, ()):
+            if read[0] != thread and clock[read[0]] < read[1]:
+                self._report(access, "writes", read, "reads", name)
         self._writes[rank][cell] = access
 
     def _report(self, access: _Access, word: str, other: _Access, other_word: str, name: tuple[int, int]) -> None:

@@ -218,7 +218,7 @@ def pairs_alltoall(n: int = 3) -> Program:
 
 
 def bidirectional_reduce_scatter(n: int = 3) -> Program:
-    """Out of place on 'rrc' with separate input and output: each rank adds what two peers send, one after the other."""
+    """Out of place, on 'rrc' from input to output: each rank adds what two peers send, one after the other."""
     ranks = []
     for rank in range(n):
         up, down = (rank + 1) % n, (rank - 1) % n

@@ -185,8 +185,10 @@ def test_protocols_are_case_sensitive(word: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("12", 12), ("-1", -1), ("abc", 0), ("010", 8), ("09", 0), ("0x1F", 31), ("0x", 0), ("12 apples", 12)]
-    + [("  7", 7), ("+3", 3), ("", 0), ("9" * 400, 2**63 - 1), ("-" + "9" * 400, -(2**63)), ("0" * 400 + "7", 7)],
+    [
+        *(("12", 12), ("-1", -1), ("abc", 0), ("010", 8), ("09", 0), ("0x1F", 31), ("0x", 0), ("12 apples", 12)),
+        *(("  7", 7), ("+3", 3), ("", 0), ("9" * 400, 2**63 - 1), ("-" + "9" * 400, -(2**63)), ("0" * 400 + "7", 7)),
+    ],
 )
 def test_integers_are_those_of_strtol(text: str, value: int) -> None:
     assert read_c_integer(text) == value
