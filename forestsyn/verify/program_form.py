@@ -47,6 +47,9 @@ def _check_chunks(program: Program, log: ProgramLog) -> None:
         message = f"{program.chunk_count} chunks do not divide evenly among {len(program.ranks)} ranks"
         log.violate("chunk-count", message, blocks=True)
     _check_total(program, log)
+    if program.root is not None and not 0 <= program.root < len(program.ranks):
+        message = f"the root is {program.root}, expected a rank below {len(program.ranks)}"
+        log.violate("root", message, blocks=True)
     if program.minimum_bytes < 0 or program.maximum_bytes < 0:
         log.violate("window", "minBytes and maxBytes must not be negative")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import msgspec
@@ -332,7 +333,9 @@ def test_the_root_is_inferred_or_checked(sample: Program) -> None:
 
 
 def test_a_root_that_does_not_exist() -> None:
-    assert not verify_program(_change(broadcast_chain(), root=9)).accepted
+    for root in (-1, 4, 2**40):
+        assert _kinds(verify_program(_change(broadcast_chain(), root=root))) == {"root"}
+        assert _kinds(verify_program(_change(reduce_chain(), root=root))) == {"root"}
 
 
 # Deadlock.
@@ -470,3 +473,33 @@ def test_operations_of_rccl() -> None:
     used = {one.operation for own in pairs_allreduce().ranks for two in own.threadblocks for one in two.steps}
     assert used <= plain
     assert "rccl" in verify_program(pairs_allreduce()).accepts
+
+
+# Hostile values.
+
+_VALUES = (-(2**31), -2, -1, 0, 1, 2, 3, 31, 32, 71, 72, 127, 128, 255, 256, 32767, 32768, 2**31 - 1, 2**40)
+
+
+def _with_hostile_numbers(original: Program, choose: random.Random) -> Program:
+    """`original` with one to three of its numbers replaced, anywhere."""
+    tree = msgspec.to_builtins(original)
+    for _ in range(choose.randint(1, 3)):
+        node = tree
+        while True:
+            key = choose.choice(list(node) if isinstance(node, dict) else range(len(node)))
+            if isinstance(node[key], dict | list) and node[key]:
+                node = node[key]
+                continue
+            if type(node[key]) is int:
+                node[key] = choose.choice(_VALUES)
+            break
+    return msgspec.convert(tree, Program)
+
+
+def test_hostile_numbers_never_give_a_traceback() -> None:
+    choose = random.Random(11)
+    samples = (ring_allgather(4, 2), ring_allgather_apart(), pairs_allreduce(), broadcast_chain(), pairs_alltoall())
+    for _ in range(300):
+        for sample in samples:
+            report = verify_program(_with_hostile_numbers(sample, choose))
+            assert report.accepted or report.violations
