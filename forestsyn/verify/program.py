@@ -32,15 +32,24 @@ class FormFinding(Interface):
     """What a reader found in the text of a file, see `forestsyn.frontend.msccl_findings.Finding`."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """A short stable word."""
+
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """What was found."""
+
     @property
-    def line(self) -> int | None: ...
+    def line(self) -> int | None:
+        """1-based; None for the whole file."""
+
     @property
-    def effect(self) -> str: ...
+    def effect(self) -> str:
+        """``load`` (its loader refuses), ``run`` (it loads, then misbehaves) or ``note``."""
+
     @property
-    def dialects(self) -> tuple[str, ...]: ...
+    def dialects(self) -> tuple[str, ...]:
+        """The runtimes that it concerns."""
 
 
 def verify_program(
