@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from forestsyn.frontend import load_topology
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.target import TARGETS
+from forestsyn.pipeline.compile import compile_topology
 from forestsyn.verify.program import verify_program
 from tests.mutation.program_mutants import KINDS, mutants
 from tests.mutation.program_samples import SAMPLES
@@ -22,6 +27,27 @@ def test_every_mutant_is_rejected(name: str) -> None:
         report = verify_program(mutant)
         assert not report.accepted, kind
         assert all(violation.message for violation in report.violations)
+
+
+@pytest.mark.parametrize(
+    ("machine", "collective", "target"),
+    [
+        ("dgx1v", Collective.ALLGATHER, "msccl"),
+        ("dgx1v", Collective.ALLREDUCE, "executor"),
+        ("dgx1v", Collective.BROADCAST, "rccl"),
+        ("dgx-a100:2", Collective.REDUCE_SCATTER, "rccl"),
+    ],
+)
+def test_every_mutant_of_a_compiled_program_is_rejected(machine: str, collective: Collective, target: str) -> None:
+    root = 0 if collective.rooted else None
+    result = compile_topology(load_topology(machine), collective, root, target=TARGETS[target])
+    program = msgspec.structs.replace(result.program, root=root)
+    assert verify_program(program, target=target, strict=True).accepted
+    kinds = set()
+    for kind, mutant in mutants(program, per_kind=8):
+        assert not verify_program(mutant, target=target, strict=True).accepted, kind
+        kinds.add(kind)
+    assert len(kinds) >= 20
 
 
 @pytest.mark.parametrize("kind", KINDS)
