@@ -1,8 +1,9 @@
 """Mutants: programs made wrong in one place.
 
 `mutants(program)` yields (kind, mutated program) in a fixed order. Every mutant of a correct program that moves each
-chunk once is truly wrong, so a verifier must reject it. The kinds in `NEEDS_TIGHT_WAITS` also presume that no wait
-is implied by the others (a transitive reduction), which holds of the samples and of compiled programs.
+chunk once is truly wrong, so a verifier must reject it. The kinds in `NEEDS_TIGHT_WAITS` also presume that no wait is
+implied by the rest: true of the samples, while a compiled program may keep a wait that messages through other ranks
+imply; there the closure of happens-before (`program_oracle.has_race`) must confirm that nothing is lost.
 """
 
 from __future__ import annotations

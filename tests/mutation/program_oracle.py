@@ -90,9 +90,12 @@ def has_race(program: Program, *, in_place: bool, unit: int) -> bool:
 
     def ancestors(node: int) -> set[int]:
         if node not in reached:
-            reached[node] = set()
-            for earlier in before[node]:
-                reached[node] |= {earlier} | ancestors(earlier)
+            reached[node], stack = set(), [node]
+            while stack:
+                for earlier in before[stack.pop()]:
+                    if earlier not in reached[node]:
+                        reached[node].add(earlier)
+                        stack.append(earlier)
         return reached[node]
 
     accesses: dict[Cell, list[tuple[int, bool]]] = {}
