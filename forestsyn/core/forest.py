@@ -13,14 +13,17 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
+from forestsyn.core.hierarchy import Rows, pack_cluster
 from forestsyn.core.logical import LogicalGraph, Route
 from forestsyn.core.network import vertex_order
 from forestsyn.core.optimum import directed_network
-from forestsyn.core.packing import PackedTree, pack_trees
+from forestsyn.core.packing import pack_trees
 from forestsyn.core.refine import refine_depth
+from forestsyn.core.routing import route_trees
 from forestsyn.core.splitting import split_switches
 from forestsyn.core.timing import carrying_capacities
 from forestsyn.ir.forest import Direction, Forest
+from forestsyn.ir.network import FlowNetwork
 from forestsyn.ir.topology import Topology
 
 
@@ -36,12 +39,11 @@ def build_forest(
         topology, network, tuple(demand), time_units if time_units is not None else Fraction(0)
     )
     order = vertex_order(topology)
-    graph = LogicalGraph(network, capacities)
-    split_switches(graph, demand, [topology.vertices[vertex].host for vertex in order])
-    arcs = graph.arcs()
-    trees = pack_trees(network.rank_count, arcs, demand, range(network.rank_count))
-    trees = refine_depth(network.rank_count, arcs, trees)
-    return _assembled(graph, trees, tuple(demand), direction, time, order)
+    hosts = [topology.vertices[vertex].host for vertex in order]
+    rows = pack_cluster(network, capacities, demand, hosts)
+    if rows is None:
+        rows = _general(network, capacities, demand, hosts)
+    return _forest(rows, tuple(demand), direction, time, order)
 
 
 def build_forests(
@@ -68,57 +70,45 @@ def mirrored(forest: Forest) -> Forest:
     return msgspec.structs.replace(forest, direction=flipped, routes=tuple(route[::-1] for route in forest.routes))
 
 
-Row = tuple[int, int, tuple[int, ...], tuple[Route | None, ...]]
-
-
-def _assembled(
-    graph: LogicalGraph,
-    trees: list[PackedTree],
-    demand: tuple[int, ...],
-    direction: Direction,
-    time: Fraction,
-    order: tuple[int, ...],
-) -> Forest:
-    rows = sorted(_routed(graph, trees), key=lambda row: (row[0], -row[1], row[2], row[3].__repr__()))
-    routes = sorted({route for row in rows for route in row[3] if route is not None})
+def _general(
+    network: FlowNetwork, capacities: Sequence[int], demand: Sequence[int], hosts: Sequence[str | None]
+) -> Rows:
+    """The way that always works: remove the switches, pack, make shallow, and find the routes again."""
+    graph = LogicalGraph(network, capacities)
+    split_switches(graph, demand, hosts)
+    arcs = graph.arcs()
+    trees = pack_trees(network.rank_count, arcs, demand, range(network.rank_count))
+    trees = refine_depth(network.rank_count, arcs, trees)
+    rows = route_trees(graph, trees)
+    routes = sorted({route for row in rows for route in row.routes if route is not None})
     index: dict[Route | None, int] = {route: position for position, route in enumerate(routes)}
     index[None] = -1
-    return Forest(
-        direction=direction,
-        rank_count=graph.rank_count,
-        demand=demand,
-        time_units=time,
-        roots=np.array([row[0] for row in rows], dtype=np.int32),
-        multiplicities=np.array([row[1] for row in rows], dtype=np.int64),
-        parents=np.array([row[2] for row in rows], dtype=np.int32),
-        routes=tuple(_physical(route, direction, order) for route in routes),
-        edge_routes=np.array([[index[route] for route in row[3]] for row in rows], dtype=np.int32),
+    return Rows(
+        np.array([row.root for row in rows], dtype=np.int32),
+        np.array([row.units for row in rows], dtype=np.int64),
+        np.array([row.parents for row in rows], dtype=np.int32),
+        tuple(routes),
+        np.array([[index[route] for route in row.routes] for row in rows], dtype=np.int32),
     )
 
 
-def _routed(graph: LogicalGraph, trees: list[PackedTree]) -> list[Row]:
-    """Each tree with one route per edge; trees are divided where a route runs out."""
-    left: dict[tuple[int, int], list[tuple[Route, int]]] = {}
-    rows: dict[tuple[int, tuple[int, ...], tuple[Route | None, ...]], int] = {}
-    for tree in trees:
-        units = tree.multiplicity
-        while units:
-            choice: list[Route | None] = [None] * graph.rank_count
-            part = units
-            for head, tail in enumerate(tree.parents):
-                if tail >= 0:
-                    bag = left.setdefault((tail, head), graph.routes(tail, head))
-                    choice[head], available = bag[-1]
-                    part = min(part, available)
-            for head, tail in enumerate(tree.parents):
-                if tail >= 0:
-                    route, available = left[tail, head].pop()
-                    if available > part:
-                        left[tail, head].append((route, available - part))
-            key = (tree.root, tree.parents, tuple(choice))
-            rows[key] = rows.get(key, 0) + part
-            units -= part
-    return [(root, units, parents, routes) for (root, parents, routes), units in rows.items()]
+def _forest(
+    rows: Rows, demand: tuple[int, ...], direction: Direction, time: Fraction, order: tuple[int, ...]
+) -> Forest:
+    """Rows in their final order, with routes in topology indices."""
+    keys = [*rows.edge_routes.T[::-1], *rows.parents.T[::-1], -rows.units, rows.roots]
+    sorting = np.lexsort(keys)
+    return Forest(
+        direction=direction,
+        rank_count=len(demand),
+        demand=demand,
+        time_units=time,
+        roots=rows.roots[sorting],
+        multiplicities=rows.units[sorting],
+        parents=rows.parents[sorting],
+        routes=tuple(_physical(route, direction, order) for route in rows.routes),
+        edge_routes=rows.edge_routes[sorting],
+    )
 
 
 def _physical(route: Route, direction: Direction, order: tuple[int, ...]) -> tuple[int, ...]:

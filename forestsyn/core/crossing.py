@@ -1,0 +1,134 @@
+"""Between hosts: the shape of the trees from host to host, and the port by which each edge leaves.
+
+Shape. All hosts hang on the same planes, so any tree of hosts will do, and the loads only depend on how many edges leave
+and enter by each port. Number the hosts round a circle; a tree rooted at host a is the same shape turned by a. Write
+the distance j of a host from a in base m; its parent is j with its lowest nonzero digit removed. Trees then have depth
+at most L = number of digits, and a host talks to at most L·(m − 1) others each way: L trades depth for peers.
+
+Exits. An edge into host h enters by a given port, in some plane. It leaves the parent host from the rank at which the
+tree entered there, if that has a port to the plane (a rail: no hop inside), else from a rank of the parent host that
+has one. Ports that get too many edges give some to other ports of the same host, or of another host nearer to the root.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from forestsyn.core.cluster import Port
+
+Integers = npt.NDArray[np.int64]
+
+#: A rank is given at most this many peers in other hosts, each way, while more levels can avoid it.
+PEERS = 32
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """parent[j], level[j]: the distance of the parent of the host at distance j from the root host, and its depth."""
+
+    parent: Integers
+    level: Integers
+
+
+def circle_shape(hosts: int, peers: int = PEERS) -> Shape:
+    """The shape for `hosts` hosts with the fewest levels that keep to `peers` peers each way."""
+    levels, base = 1, hosts
+    while levels * (base - 1) > peers and base > 2:
+        levels += 1
+        base = next(m for m in range(2, hosts + 1) if m**levels >= hosts)
+    parent = np.zeros(hosts, dtype=np.int64)
+    level = np.zeros(hosts, dtype=np.int64)
+    for distance in range(1, hosts):
+        power = 1
+        while distance // power % base == 0:
+            power *= base
+        parent[distance] = distance - distance // power % base * power
+        level[distance] = level[parent[distance]] + 1
+    return Shape(parent, level)
+
+
+class Exits:
+    """The egress ports of all hosts, and how many edges leave by each."""
+
+    def __init__(self, ports: list[list[Port]]) -> None:
+        """ports: per host. Global port numbers count through the hosts in order."""
+        self.flat = [port for host in ports for port in host]
+        self.limit = np.array([port.units for port in self.flat], dtype=np.int64)
+        self._at: list[dict[int, list[int]]] = []
+        self._first: list[dict[tuple[int, int], int]] = []
+        number = 0
+        for host in ports:
+            by_plane: dict[int, list[int]] = {}
+            first: dict[tuple[int, int], int] = {}
+            for port in host:
+                by_plane.setdefault(port.plane, []).append(number)
+                first.setdefault((port.place, port.plane), number)
+                number += 1
+            self._at.append(by_plane)
+            self._first.append(first)
+
+    def table(self, planes: list[int], places: int) -> Integers:
+        """int[hosts, places, planes, places]: the port for a tree that entered at one place and goes to another.
+
+        −1 where the host has no port to the plane.
+        """
+        table = np.full((len(self._at), places, len(planes), places), -1, dtype=np.int64)
+        for host, by_plane in enumerate(self._at):
+            for index, plane in enumerate(planes):
+                numbers = by_plane.get(plane)
+                if not numbers:
+                    continue
+                for place in range(places):
+                    own = self._first[host].get((place, plane))
+                    for goal in range(places):
+                        across = self._first[host].get((goal, plane), numbers[goal % len(numbers)])
+                        table[host, place, index, goal] = across if own is None else own
+        return table
+
+    def repaired(self, edges: Edges, planes: Integers, root_hosts: Integers, shape: Shape) -> Edges | None:
+        """Edges whose ports keep to their limits, or None.
+
+        planes: int[units, hosts], the plane (topology vertex) that the edge into a host must take, −1 for none.
+        root_hosts: int[units]. Where only one host is listed it stands for all of them.
+        """
+        load = np.bincount(edges.exits[edges.exits >= 0].ravel(), minlength=len(self.flat))
+        missing = (edges.exits < 0) & (planes >= 0)
+        if not missing.any() and (load <= self.limit).all():
+            return edges
+        moving = [(int(unit), int(host)) for unit, host in np.argwhere(missing)]
+        for port in np.flatnonzero(load > self.limit).tolist():
+            users = np.argwhere(edges.exits == port)
+            excess = int(load[port] - self.limit[port])
+            moving.extend((int(unit), int(host)) for unit, host in users[len(users) - excess :])
+            load[port] -= excess
+        exits, parents = edges.exits.copy(), edges.parents.copy()
+        hosts = exits.shape[1]
+        for unit, host in moving:
+            root_host = int(root_hosts[unit])
+            found = self._spare(int(planes[unit, host]), root_host, (host - root_host) % hosts, shape, load)
+            if found is None:
+                return None
+            exits[unit, host], distance = found
+            parents[unit, host] = (root_host + distance) % hosts
+            load[exits[unit, host]] += 1
+        return Edges(exits, parents)
+
+    def _spare(
+        self, plane: int, root_host: int, distance: int, shape: Shape, load: Integers
+    ) -> tuple[int, int] | None:
+        """A port with room and the distance of its host: the parent host first, then others nearer to the root."""
+        nearer = [d for d in range(len(shape.level)) if shape.level[d] < shape.level[distance]]
+        nearer.sort(key=lambda d: (d != shape.parent[distance], -shape.level[d], d))
+        for other in nearer:
+            for port in self._at[(root_host + other) % len(self._at)].get(plane, ()):
+                if load[port] < self.limit[port]:
+                    return port, other
+        return None
+
+
+class Edges(msgspec.Struct, frozen=True):
+    """int[units, hosts]: exits, the port by which the edge into a host leaves; parents, the host it leaves."""
+
+    exits: Integers
+    parents: Integers

@@ -1,0 +1,260 @@
+"""Hierarchical packing: whole clusters from one host and one circle.
+
+Theory (tight sets, see `packing`). If a host X is tight, that is, if the capacity entering it is exactly the number of trees
+rooted elsewhere, every such tree enters it once, and the packing falls apart into an outer problem, with X contracted to
+one vertex, and an inner one on X alone, where each tree starts where it entered. A host with slack is made tight by
+using only part of its ports. The outer problem, hosts around planes that do not block, has no cut but the ports
+themselves, so its trees can be chosen freely: shallow ones, of few peers (`crossing`).
+
+Method. 1. Find hosts, planes and ports (`cluster`). 2. Let every tree keep to the port it would like: the plane and the place of
+its root (a rail). 3. Per kind of host, settle the counts and pack the inside (`inside`). 4. Lay the trees from host to
+host. 5. Join both. Where all hosts are alike, one host's trees turned round the circle are the whole forest.
+
+Guarantee. None of its own: loads are within the ports and the hosts' inner capacities by construction and the result is
+returned only then; None means that the cluster does not fit the scheme, and another way must be taken.
+
+Complexity: O(units × hosts) array work and one inner packing per kind of host; no flow on the whole network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from forestsyn.core.cluster import Cluster, Host, Port, find_cluster
+from forestsyn.core.crossing import Edges, Exits, Integers, Shape, circle_shape
+from forestsyn.core.inside import Inside, Insides
+from forestsyn.core.logical import Route
+from forestsyn.ir.network import FlowNetwork
+
+#: Unit trees × hosts that are laid out at most; more are left to the general way.
+SIZE_LIMIT = 40_000_000
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """Trees as arrays, in network vertex ids; see `ir.forest.Forest` for the meaning of each."""
+
+    roots: npt.NDArray[np.int32]
+    units: npt.NDArray[np.int64]
+    parents: npt.NDArray[np.int32]
+    routes: tuple[Route, ...]
+    edge_routes: npt.NDArray[np.int32]
+
+
+def pack_cluster(
+    network: FlowNetwork,
+    capacities: Sequence[int],
+    demand: Sequence[int],
+    host_names: Sequence[str | None],
+) -> Rows | None:
+    """demand[v] trees at every rank v, or None where the network is no cluster that this scheme can fill."""
+    cluster = find_cluster(network, capacities, host_names)
+    if cluster is None or sum(demand) * len(cluster.hosts) > SIZE_LIMIT:
+        return None
+    return _Layout(cluster, demand).rows()
+
+
+class _Layout:
+    """The work sheet: all trees of a cluster by unit and host."""
+
+    def __init__(self, cluster: Cluster, demand: Sequence[int]) -> None:
+        self._cluster = cluster
+        self._hosts = cluster.hosts
+        self._host_of = np.array(cluster.host_of, dtype=np.int64)
+        self._demand = np.array(demand, dtype=np.int64)
+        self._roots = np.repeat(np.arange(len(demand)), self._demand)
+        self._places = np.zeros(len(demand), dtype=np.int64)
+        for host in cluster.hosts:
+            self._places[list(host.ranks)] = np.arange(len(host.ranks))
+        self._entries_from = _starts([host.ingress for host in cluster.hosts])
+        self._ingress = [port for host in cluster.hosts for port in host.ingress]
+
+    def rows(self) -> Rows | None:
+        """The forest, or None."""
+        wishes = self._wishes()
+        insides = self._solve_insides(wishes)
+        if insides is None:
+            return None
+        entries = np.full((len(self._roots), len(self._hosts)), -1, dtype=np.int64)
+        for number, inside in enumerate(insides):
+            self._enter(entries, number, wishes[number], inside)
+        shape = circle_shape(len(self._hosts))
+        edges = self._leave(entries, shape)
+        if edges is None:
+            return None
+        inner = np.empty_like(entries)
+        for number, inside in enumerate(insides):
+            inner[:, number] = self._go_on(entries[:, number], number, inside)
+        return self._joined(entries, edges, inner, insides)
+
+    def _wishes(self) -> list[Integers]:
+        """Per host: the ingress port (within the host) that each rank's trees would like to enter by."""
+        signatures, kinds = self._signatures()
+        known: dict[tuple[object, ...], Integers] = {}
+        wishes: list[Integers] = []
+        for host in self._hosts:
+            ports = tuple((port.plane, port.place) for port in host.ingress)
+            if ports not in known:
+                wish = np.array([_liked_port(host.ingress, signature) for signature in signatures])
+                known[ports] = wish[kinds] if len(host.ingress) else np.full(len(kinds), -1)
+            wishes.append(known[ports])
+        return wishes
+
+    def _signatures(self) -> tuple[list[tuple[int, int, int]], Integers]:
+        """Distinct (plane, order within the plane, place) of ranks, and which one each rank has."""
+        index: dict[tuple[int, int, int], int] = {}
+        kinds = np.zeros(len(self._demand), dtype=np.int64)
+        for host in self._hosts:
+            order: dict[int, int] = {}
+            own: dict[int, tuple[int, int]] = {}
+            for port in host.egress:
+                own.setdefault(port.rank, (port.plane, order.get(port.plane, 0)))
+                order[port.plane] = order.get(port.plane, 0) + 1
+            for place, rank in enumerate(host.ranks):
+                plane, position = own.get(rank, (-1, place))
+                kinds[rank] = index.setdefault((plane, position, place), len(index))
+        return list(index), kinds
+
+    def _solve_insides(self, wishes: list[Integers]) -> list[Inside] | None:
+        solver = Insides()
+        insides: list[Inside] = []
+        everything: dict[int, Integers] = {}
+        for number, host in enumerate(self._hosts):
+            wish, ranks = wishes[number], list(host.ranks)
+            own = self._demand[ranks]
+            if not host.ingress or not host.egress:
+                return None
+            if id(wish) not in everything:
+                everything[id(wish)] = _count(wish, self._demand, len(host.ingress))
+            wanted = everything[id(wish)] - _count(wish[ranks], own, len(host.ingress))
+            inside = solver.solve(host, own.tolist(), wanted.tolist())
+            if inside is None:
+                return None
+            insides.append(inside)
+        return insides
+
+    def _enter(self, entries: Integers, number: int, wish: Integers, inside: Inside) -> None:
+        """Give every tree rooted elsewhere its port into host `number`, by global number."""
+        outside = np.flatnonzero(self._host_of[self._roots] != number)
+        liked = wish[self._roots[outside]]
+        chosen = liked.copy()
+        counts = np.bincount(liked, minlength=len(inside.entries))
+        room = np.array(inside.entries, dtype=np.int64)
+        if (counts != room).any():
+            surplus = [np.flatnonzero(liked == port)[room[port] :] for port in np.flatnonzero(counts > room).tolist()]
+            moved = np.sort(np.concatenate(surplus))
+            chosen[moved] = np.repeat(np.arange(len(room)), np.maximum(room - counts, 0))
+        entries[outside, number] = chosen + self._entries_from[number]
+
+    def _leave(self, entries: Integers, shape: Shape) -> Edges | None:
+        """Where each edge from host to host leaves."""
+        hosts = len(self._hosts)
+        exits = Exits([list(host.egress) for host in self._hosts])
+        planes = sorted({port.plane for port in self._ingress})
+        plane_of = np.array([planes.index(port.plane) for port in self._ingress] + [-1])
+        place_of = np.array([port.place for port in self._ingress] + [-1])
+        widest = max(len(host.ranks) for host in self._hosts)
+        table = exits.table(planes, widest)
+        root_hosts = self._host_of[self._roots]
+        distance = (np.arange(hosts)[None, :] - root_hosts[:, None]) % hosts
+        parents = (root_hosts[:, None] + shape.parent[distance]) % hosts
+        entered = place_of[entries]
+        at_root = np.arange(len(self._roots)), root_hosts
+        entered[at_root] = self._places[self._roots]
+        at_parent = np.take_along_axis(entered, parents, axis=1)
+        chosen = table[parents, at_parent, plane_of[entries], place_of[entries]]
+        chosen[at_root] = -1
+        vertices = np.array([*planes, -1])[plane_of[entries]]
+        return exits.repaired(Edges(chosen, parents), vertices, root_hosts, shape)
+
+    def _go_on(self, entries: Integers, number: int, inside: Inside) -> Integers:
+        """The inner tree of host `number` that each unit follows."""
+        place_of = np.array([port.place for port in self._ingress] + [-1])
+        start = place_of[entries]
+        own = np.flatnonzero(self._host_of[self._roots] == number)
+        start[own] = self._places[self._roots[own]]
+        inner = np.empty(len(start), dtype=np.int64)
+        for place in range(len(self._hosts[number].ranks)):
+            trees = [index for index, tree in enumerate(inside.trees) if tree.start == place]
+            inner[start == place] = np.repeat(trees, [inside.trees[index].units for index in trees])
+        return inner
+
+    def _joined(self, entries: Integers, edges: Edges, inner: Integers, insides: list[Inside]) -> Rows:
+        """Merge equal units and write the trees rank by rank."""
+        key = np.concatenate([self._roots[:, None], entries, edges.exits, inner], axis=1).astype(np.int32)
+        order = np.lexsort(key.T[::-1])
+        key = key[order]
+        new = np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)])
+        first = order[new]
+        units = np.diff(np.append(np.flatnonzero(new), len(key)))
+        entries, exits, inner = entries[first], edges.exits[first], inner[first]
+        count = len(self._demand)
+        parents = np.full((len(first), count), -1, dtype=np.int32)
+        edge_routes = np.full((len(first), count), -1, dtype=np.int32)
+        routes: list[Route] = []
+        for number, (host, inside) in enumerate(zip(self._hosts, insides, strict=True)):
+            table, route_table = _tables(host, inside, routes)
+            ranks = list(host.ranks)
+            parents[:, ranks] = table[inner[:, number]]
+            edge_routes[:, ranks] = route_table[inner[:, number]]
+        self._join_hosts(entries, exits, parents, edge_routes, routes)
+        return Rows(self._roots[first].astype(np.int32), units.astype(np.int64), parents, tuple(routes), edge_routes)
+
+    def _join_hosts(
+        self,
+        entries: Integers,
+        exits: Integers,
+        parents: npt.NDArray[np.int32],
+        edge_routes: npt.NDArray[np.int32],
+        routes: list[Route],
+    ) -> None:
+        egress = [port for host in self._hosts for port in host.egress]
+        row, host = np.nonzero(exits >= 0)
+        way_in, way_out = entries[row, host], exits[row, host]
+        codes, index = np.unique(way_out * len(self._ingress) + way_in, return_inverse=True)
+        head = np.array([port.rank for port in self._ingress])[way_in]
+        parents[row, head] = np.array([port.rank for port in egress])[way_out]
+        edge_routes[row, head] = index + len(routes)
+        for code in codes.tolist():
+            leaving, entering = divmod(code, len(self._ingress))
+            routes.append(egress[leaving].route + self._ingress[entering].route[1:])
+
+
+def _count(ports: Integers, units: Integers, size: int) -> Integers:
+    """Units per port; integers throughout, unlike a weighted bincount."""
+    counts = np.zeros(size, dtype=np.int64)
+    np.add.at(counts, ports, units)
+    return counts
+
+
+def _starts(ports_of_hosts: Sequence[tuple[Port, ...]]) -> list[int]:
+    starts = [0]
+    for ports in ports_of_hosts:
+        starts.append(starts[-1] + len(ports))
+    return starts
+
+
+def _liked_port(ports: Sequence[Port], signature: tuple[int, int, int]) -> int:
+    """The port in the root's plane with its order there, else one by its place."""
+    plane, order, place = signature
+    same = [number for number, port in enumerate(ports) if port.plane == plane]
+    if same:
+        return same[order % len(same)]
+    return place % len(ports) if ports else -1
+
+
+def _tables(host: Host, inside: Inside, routes: list[Route]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Global parents and route numbers of each inner tree; new routes are appended to `routes`."""
+    index: dict[Route, int] = {}
+    parents = np.full((len(inside.trees), len(host.ranks)), -1, dtype=np.int32)
+    numbers = np.full_like(parents, -1)
+    for row, tree in enumerate(inside.trees):
+        for place, (parent, route) in enumerate(zip(tree.parents, tree.routes, strict=True)):
+            if route is not None:
+                parents[row, place] = host.ranks[parent]
+                numbers[row, place] = index.setdefault(route, len(routes) + len(index))
+    routes.extend(tuple(host.vertices[vertex] for vertex in route) for route in index)
+    return parents, numbers
