@@ -6,6 +6,7 @@ With `--json` standard output carries exactly one JSON object, on failure too: `
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -54,6 +55,9 @@ for _verb in (bound, forest, compile_, verify, check, machines, rates, gallery):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code. Only FORESTSYN_DEBUG lets an exception through."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show is no reason to stop
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = cli.main(given, prog_name="forestsyn", standalone_mode=False)
         sys.stdout.flush()

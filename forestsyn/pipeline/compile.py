@@ -10,10 +10,11 @@ from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction
 from forestsyn.ir.program import Protocol
+from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import EXECUTOR, Target
 from forestsyn.ir.topology import Topology
 from forestsyn.lowering import lower_forests, lower_schedule
-from forestsyn.pipeline.results import CompileResult
+from forestsyn.pipeline.results import CompileResult, ForestResult
 from forestsyn.pipeline.stages import Observer, Stages
 from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
 from forestsyn.pipeline.verify_file import verify_own_text
@@ -42,22 +43,10 @@ def compile_topology(
     minimum_bytes, maximum_bytes: the message sizes that the file offers itself for; maximum 0 = no limit.
     Raises as `synthesize`, and UnsupportedError when the runtime cannot express the program.
     """
-    if 0 < maximum_bytes < minimum_bytes:
-        raise InputError(
-            f"the smallest size {format_bytes(minimum_bytes)} is above the largest {format_bytes(maximum_bytes)}",
-            where="--max-bytes",
-            hint="0 means no limit",
-        )
+    _check_window(minimum_bytes, maximum_bytes)
     result = synthesize(topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, observer=observer)
     stages = Stages(observer)
-    forests = {forest.direction: forest for forest in result.forests}
-    schedule = lower_forests(
-        collective,
-        out_forest=forests.get(Direction.OUT),
-        in_forest=forests.get(Direction.IN),
-        root=result.bound.root,
-    )
-    verify_schedule(schedule)
+    schedule = _order(result)
     stages.finish("schedule", schedule)
     program = lower_schedule(
         schedule,
@@ -88,3 +77,25 @@ def program_name(topology: Topology, collective: Collective) -> str:
     """A name that every runtime accepts: letters, digits and dashes, at most 63 of them."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", f"{topology.name}-{topology.rank_count}-{collective}").strip("-")
     return words[-_NAME_MAXIMUM:].strip("-")
+
+
+def _check_window(minimum_bytes: int, maximum_bytes: int) -> None:
+    if 0 < maximum_bytes < minimum_bytes:
+        raise InputError(
+            f"the smallest size {format_bytes(minimum_bytes)} is above the largest {format_bytes(maximum_bytes)}",
+            where="--max-bytes",
+            hint="0 means no limit",
+        )
+
+
+def _order(result: ForestResult) -> Schedule:
+    """The verified schedule along the forests of all phases."""
+    forests = {forest.direction: forest for forest in result.forests}
+    schedule = lower_forests(
+        result.bound.collective,
+        out_forest=forests.get(Direction.OUT),
+        in_forest=forests.get(Direction.IN),
+        root=result.bound.root,
+    )
+    verify_schedule(schedule)
+    return schedule

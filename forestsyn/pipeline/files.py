@@ -29,7 +29,7 @@ def write_file(path: Path, text: str) -> None:
     the system's reason (disk full, no permission, …); then no part of the file is left behind.
     """
     check_writable(path)
-    data = text.encode("utf-8")
+    data = text.encode("utf-8", "backslashreplace")  # a file name in the text need not be Unicode
     target = path.resolve()
     try:
         if _is_special(target):

@@ -52,6 +52,6 @@ def resolve_root(topology: Topology, collective: Collective, root: int | None) -
         raise InputError(
             f"there is no rank {root}; {topology.name} has ranks 0 to {topology.rank_count - 1}",
             where="--root",
-            hint="`forestsyn check` lists the ranks",
+            hint="ranks are counted from 0, in the order of the topology",
         )
     return root

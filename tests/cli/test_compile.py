@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from forestsyn.backends import emit_msccl_xml
+from forestsyn.ir.program import Program
+from forestsyn.ir.target import Target
 from tests.cli.conftest import Run
+from tests.determinism import assert_same_output
 
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce")
 KEYS = (
@@ -32,7 +36,7 @@ KEYS = (
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_what_is_written_verifies(run: Run, tmp_path: Path, collective: str, target: str) -> None:
     path = tmp_path / "x.xml"
-    outcome = run("compile", "dgx1v", "-c", collective, "--target", target, "-o", path, "--json")
+    outcome = run("compile", "full:5", "-c", collective, "--target", target, "-o", path, "--json")
     assert outcome.code == 0, outcome.err
     data = outcome.data
     assert [key for key in KEYS if key not in data] == []
@@ -100,6 +104,26 @@ def test_a_full_disk_leaves_no_file(run: Run, tmp_path: Path, monkeypatch: pytes
     assert outcome.code == 2
     assert "No space left on device" in outcome.data["error"]["message"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_is_not_written(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def emit_broken(program: Program, target: Target) -> str:
+        text = emit_msccl_xml(program, target)
+        start = text.index("      <step")
+        return text[:start] + text[text.index("\n", start) + 1 :]
+
+    monkeypatch.setattr("forestsyn.pipeline.compile.emit_msccl_xml", emit_broken)
+    outcome = run("compile", "ring:4", "-o", tmp_path / "x.xml", "--json")
+    assert outcome.code == 5
+    error = outcome.data["error"]
+    assert error["kind"] == "VerificationError"
+    assert any("rank" in violation for violation in error["violations"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_bytes_under_any_hash_seed() -> None:
+    code = "from forestsyn.cli.main import main; main(['compile', 'dgx-a100:2', '-c', 'allreduce', '-o', '-'])"
+    assert assert_same_output(code).startswith(b"<algo ")
 
 
 def test_verify_judges_many_files(run: Run, tmp_path: Path) -> None:
