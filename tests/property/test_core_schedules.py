@@ -1,4 +1,4 @@
-"""Schedules lowered from random trees, uneven multiplicities and unlike phases: the independent checker accepts all."""
+"""Schedules lowered from random trees with uneven shares and unlike phases: the independent checker accepts all."""
 
 from __future__ import annotations
 
