@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from forestsyn.errors import InputError
-from forestsyn.frontend.msccl_xml import parse_msccl_xml
+from forestsyn.frontend.msccl_xml import BYTES_MAX, parse_msccl_xml
 from forestsyn.verify import Report, verify_program
 
 
@@ -17,7 +17,8 @@ def verify_file(path: Path, *, target: str | None = None) -> Report:
     Raises InputError when the file cannot be read; whatever it holds gives a report.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as stream:
+            data = stream.read(BYTES_MAX + 1)  # the reader refuses one byte too many; a device may never end
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot read the file: {reason}", where=str(path)) from error

@@ -153,6 +153,12 @@ def test_verify_takes_any_bytes(run: Run, tmp_path: Path) -> None:
     assert run("verify", tmp_path).code == 2
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_endless_files_end(run: Run) -> None:
+    assert run("verify", "/dev/zero").code == 5
+    assert run("bound", "/dev/zero").code == 2
+
+
 def test_a_runtime_that_cannot_hold_it_is_named(run: Run) -> None:
     outcome = run("compile", "full:4", "--trees", 1_000_000, "--target", "rccl", "--json")
     assert outcome.code == 4
