@@ -6,7 +6,7 @@ so they reach each other. Links of such a sum are one-way as often as not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -24,9 +24,13 @@ tame_bandwidths = st.integers(1, 6).map(Fraction)
 bandwidths = st.one_of(tame_bandwidths, hostile_bandwidths)
 
 
-def make_topology(rank_count: int, other_count: int, links: Bandwidths, relays: int = 0) -> Topology:
+def make_topology(
+    rank_count: int, other_count: int, links: Bandwidths, relays: int = 0, gpus_per_host: int = 4
+) -> Topology:
     """Vertices 0..rank_count−1 are the ranks, the next `relays` GPUs without data, the others switches."""
-    vertices = [Vertex(name=f"g{rank}", kind=VertexKind.GPU, host=f"h{rank // 4}") for rank in range(rank_count)]
+    vertices = [
+        Vertex(name=f"g{rank}", kind=VertexKind.GPU, host=f"h{rank // gpus_per_host}") for rank in range(rank_count)
+    ]
     vertices += [Vertex(name=f"relay{number}", kind=VertexKind.GPU) for number in range(relays)]
     vertices += [Vertex(name=f"sw{number}", kind=VertexKind.SWITCH) for number in range(other_count - relays)]
     return Topology(
@@ -99,10 +103,17 @@ def unbalanced_topologies(draw: st.DrawFn, *, maximum_ranks: int = 6) -> Topolog
     return make_topology(rank_count, other_count, links)
 
 
+SMALL_CLUSTERS = ((1, 3), (1, 5), (2, 2), (2, 3), (2, 4), (3, 2))
+LARGE_CLUSTERS = ((2, 5), (2, 8), (3, 3), (3, 4), (4, 2), (4, 4), (5, 3), (8, 2))
+
+
 @st.composite
-def clusters(draw: st.DrawFn) -> Topology:
-    """Hosts of GPUs around a switch, GPUs on one fabric switch; perhaps one GPU has lost some of its uplink."""
-    hosts, gpus = draw(st.sampled_from([(1, 3), (1, 5), (2, 2), (2, 3), (2, 4), (3, 2)]))
+def clusters(draw: st.DrawFn, *, sizes: Sequence[tuple[int, int]] = SMALL_CLUSTERS) -> Topology:
+    """Hosts of GPUs around a switch, GPUs on one fabric switch; perhaps one GPU has lost some of its uplink.
+
+    sizes: (hosts, GPUs of each) to choose from. The large ones are beyond the brute force of `oracles`.
+    """
+    hosts, gpus = draw(st.sampled_from(sizes))
     inside, outside = draw(bandwidths), draw(bandwidths)
     count = hosts * gpus
     links: dict[tuple[int, int], Fraction] = {}
@@ -113,8 +124,8 @@ def clusters(draw: st.DrawFn) -> Topology:
             _add_both_ways(links, rank, count + hosts, outside)
     if hosts > 1 and draw(st.booleans()):
         rank, left = draw(st.integers(0, count - 1)), draw(st.sampled_from([Fraction(0), outside / 2]))
-        links[rank, count + hosts] = links[count + hosts, rank] = left
-    return make_topology(count, hosts + (hosts > 1), links)
+        _add_both_ways(links, rank, count + hosts, left)
+    return make_topology(count, hosts + (hosts > 1), links, gpus_per_host=gpus)
 
 
 @st.composite

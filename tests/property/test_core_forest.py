@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import msgspec
 import numpy as np
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forestsyn import core
@@ -15,12 +14,15 @@ from forestsyn.errors import InputError, UnsupportedError
 from forestsyn.ir.forest import Direction, Forest
 from forestsyn.ir.topology import Topology
 from forestsyn.verify.forest import forest_load, verify_forest
+from forestsyn.verify.optimum import verify_optimum
 from tests import oracles
 from tests.determinism import assert_same_output
 from tests.strategies import (
+    LARGE_CLUSTERS,
     any_topologies,
     balanced_topologies,
     bandwidths,
+    clusters,
     demands,
     hostile_bandwidths,
     reversed_topology,
@@ -29,9 +31,6 @@ from tests.strategies import (
     topologies,
     unbalanced_topologies,
 )
-
-if not hasattr(core, "build_forest"):
-    pytest.skip("the core does not offer build_forest", allow_module_level=True)
 
 directions = st.sampled_from(Direction)
 MAXIMUM_EXACT_TREES = 10**6
@@ -86,6 +85,21 @@ def test_hostile_bandwidths_work_exactly_or_are_refused(topology: Topology, dire
         return
     verify_forest(topology, forest)
     assert forest.algbw == optimum.algbw
+
+
+@settings(max_examples=max(settings().max_examples // 3, 1))
+@given(clusters(sizes=LARGE_CLUSTERS), directions, st.integers(1, 2))
+def test_clusters_beyond_brute_force(topology: Topology, direction: Direction, count: int) -> None:
+    """The cut proves that nothing is better and the forest that this much is reached: no oracle is needed."""
+    optimum = core.solve_optimum(topology, (1,) * topology.rank_count, direction)
+    verify_optimum(topology, optimum)
+    few = core.build_forest(topology, (count,) * topology.rank_count, direction)
+    verify_forest(topology, few)
+    assert few.algbw <= optimum.algbw
+    if optimum.trees_per_root <= MAXIMUM_EXACT_TREES:
+        exact = core.build_forest(topology, (optimum.trees_per_root,) * topology.rank_count, direction)
+        verify_forest(topology, exact)
+        assert exact.algbw == optimum.algbw
 
 
 @given(balanced_topologies, st.integers(1, 3), directions)

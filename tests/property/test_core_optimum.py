@@ -26,9 +26,6 @@ from tests.strategies import (
     switchless_topologies,
 )
 
-if not hasattr(core, "solve_optimum"):
-    pytest.skip("the core does not offer solve_optimum", allow_module_level=True)
-
 directions = st.sampled_from(Direction)
 
 
