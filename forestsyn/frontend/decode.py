@@ -12,6 +12,7 @@ import msgspec
 
 from forestsyn.errors import InputError
 from forestsyn.frontend.document import Document
+from forestsyn.frontend.rates import Rates
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 Path = tuple[str | int, ...]
@@ -69,7 +70,7 @@ def _parse_path(location: str) -> Path:
 def _plain_words(problem: str) -> str:
     match = re.fullmatch(r"Expected `([^`]*)`, got `([^`]*)`", problem)
     if match is None:
-        return problem[:200].replace("Invalid enum value", "unknown value")
+        return problem[:200].replace("Invalid enum value", f"expected {', '.join(Rates)}, found")
     expected = [_WORDS.get(name, name) for name in match[1].split(" | ") if name != "null"]
     return f"expected {' or '.join(expected)}, found {_WORDS.get(match[2], match[2])}"
 

@@ -84,9 +84,9 @@ def parse_document(text: str, *, source: str) -> Document:
     except UnicodeEncodeError:
         raise InputError("the text holds characters that UTF-8 cannot encode", where=source) from None
     except yaml.MarkedYAMLError as error:
-        line = (error.problem_mark or error.context_mark or yaml.Mark("", 0, 0, 0, None, None)).line + 1
-        problem = error.problem or "the syntax is wrong"
-        raise InputError(f"this is not YAML: {problem}", where=f"{source}:{line}") from None
+        mark = error.problem_mark or error.context_mark
+        where = source if mark is None else f"{source}:{mark.line + 1}"
+        raise InputError(f"this is not YAML: {error.problem or 'the syntax is wrong'}", where=where) from None
     except yaml.YAMLError as error:
         problem = str(error).splitlines()[0]
         raise InputError(f"this is not YAML text: {problem}", where=source) from None
@@ -151,7 +151,7 @@ def _read_mapping(events: Iterator[Any], source: str, depth: int, line: int) -> 
     values: dict[str, Any] = {}
     children: dict[str | int, Marks] = {}
     while not isinstance(event := next(events), yaml.MappingEndEvent):
-        key, key_marks = _read_value(event, events, source, depth + 1)
+        _, key_marks = _read_value(event, events, source, depth + 1)
         where = f"{source}:{key_marks.line}"
         if not isinstance(event, yaml.ScalarEvent):
             raise InputError("a key must be a name, found a list or a mapping", where=where)

@@ -74,6 +74,8 @@ def _complete(document: Document, sizes: tuple[int, ...]) -> Topology:
     file = _read_file(document)
     variables = _parameters(file, document, sizes)
     builder = _expand(document, file, variables, None, None)
+    if sizes:
+        builder.name = "-".join([builder.name, "x".join(map(str, sizes))])
     reader = _reader(document, file, Rates(builder.rates))
     removed = apply_exceptions(file.exceptions, builder, document, reader, variables)
     ranks = _choose_ranks(file, document, builder, removed, variables)
@@ -111,8 +113,8 @@ def _parameters(file: TopologyFile, document: Document, sizes: tuple[int, ...]) 
         if not (name.isascii() and name.isidentifier()):
             raise InputError(f"the parameter name {name[:40]!r} is not accepted", where=document.where("parameters"))
     if sizes and len(sizes) != len(values):
-        takes = f"takes {len(values)}: {' x '.join(values)}" if values else "has no size to choose"
-        raise InputError(f"{len(sizes)} sizes are given, this machine {takes}", where=document.source)
+        takes = f"takes {len(values)} ({' x '.join(values)})" if values else "takes none"
+        raise InputError(f"{len(sizes)} sizes are given after ':', this machine {takes}", where=document.source)
     values.update(zip(values, sizes, strict=False))
     for name, value in values.items():
         if not 1 <= value <= MAXIMUM_VERTICES:

@@ -49,7 +49,7 @@ def parse_bandwidth(value: int | str, unit: str) -> Fraction:
     # No port is as fast as 100,000 Gb/s: a file gave 200000000 Mb/s for a NIC of 200000 Mb/s.
     if bandwidth > MAXIMUM_BANDWIDTH / (8 if in_bits else 1):
         raise InputError(
-            f"the bandwidth {written} is {float(bandwidth):,.0f} GB/s, expected at most {MAXIMUM_BANDWIDTH:,} "
+            f"the bandwidth {written} is {float(bandwidth):,.0f} GB/s, expected at most {int(MAXIMUM_BANDWIDTH):,} "
             + ("Gb/s" if in_bits else "GB/s"),
             hint="check the unit: Gb/s are bits, GB/s bytes, and 1 Tb/s = 1,000 Gb/s = 1,000,000 Mb/s = 125 GB/s",
         )
@@ -63,7 +63,7 @@ def parse_latency(value: int | str) -> Fraction:
         raise InputError(f"'{unit}' is no unit of latency", hint="use ns, us or ms")
     latency = number * _LATENCY_UNITS[unit or "us"]
     if not 0 <= latency <= _MAXIMUM_LATENCY:
-        raise InputError(f"the latency is {value}, expected 0 to {_MAXIMUM_LATENCY:,} us")
+        raise InputError(f"the latency is {value}, expected 0 to {int(_MAXIMUM_LATENCY):,} us")
     return latency
 
 

@@ -79,7 +79,7 @@ def _links(
         pairs += [(head, tail) for tail, head in pairs]
     found = [pair for pair in dict.fromkeys(pairs) if pair in builder.links]
     if not found:
-        raise InputError(f"there is no link {_arrow(entry)}", hint="'forestsyn check' lists the devices and links")
+        raise InputError(f"there is no link {_arrow(entry)}")
     return found
 
 

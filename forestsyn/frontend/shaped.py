@@ -70,10 +70,13 @@ def add_shape(
     if isinstance(value, RailShape):
         _add_rails(value, speed, reader, variables, builder)
     elif isinstance(value, FatTreeShape):
-        fields = (value.leaves, value.gpus, value.spines, value.oversubscription)
-        shapes.add_leaf_spine(builder, *_sizes(fields, variables), speed)
+        leaves, gpus, spines, over = _sizes(
+            (value.leaves, value.gpus, value.spines, value.oversubscription), variables
+        )
+        shapes.add_leaf_spine(builder, leaves, gpus, spines, over, speed)
     elif key == "dragonfly":
-        shapes.add_dragonfly(builder, *_sizes((value.groups, value.routers, value.gpus), variables), speed)
+        groups, routers, gpus = _sizes((value.groups, value.routers, value.gpus), variables)
+        shapes.add_dragonfly(builder, groups, routers, gpus, speed)
     elif key in ("mesh", "torus"):
         _add_grid(value, key == "torus", speed, variables, builder)
     else:
