@@ -1,12 +1,12 @@
 """Clusters: hosts of ranks around a fabric of non-blocking switches, as the hierarchical packing sees them.
 
 A network is a cluster here when every way out of a host starts at a rank (possibly through a NIC or a bridge) and
-ends at a fabric switch, a *plane*. A *port* is one such way: a rank, a plane, the physical route between them and its
-whole units. Planes do not block: a route may join any port that sends into a plane with any that receives from it.
+ends at a fabric switch. A *port* is one such way: a rank, a switch, the physical route between them and its whole
+units. A *plane* is a set of fabric switches that are joined with each other: a port that sends into a plane can
+reach any port that receives from it, within the capacities of the links between its switches (see `fabric`).
 
-What is given up: links between fabric switches are left aside, and a NIC shared by several ranks is divided between
-them in fixed parts. That can only make the later packing fail, never make it wrong: its loads are counted against
-all capacities.
+What is given up: a NIC shared by several ranks is divided between them in fixed parts. That can only make the later
+packing fail, never make it wrong: its loads are counted against all capacities.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from forestsyn.ir.network import FlowNetwork
 
 
 class Port(msgspec.Struct, frozen=True):
-    """One way between a rank and a plane. `route` runs in the direction of the data. `place` is the rank's index
-    within its host."""
+    """One way between a rank and a fabric switch. `route` runs in the direction of the data. `place` is the rank's
+    index within its host, `plane` the least switch of the plane."""
 
     rank: int
     place: int
     plane: int
+    switch: int
     route: Route
     units: int
 
@@ -51,10 +52,14 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """Hosts in the order of their first rank, and the host of every rank."""
+    """Hosts, those on the same switches next to each other, and the host of every rank.
+
+    links: units of the links between fabric switches.
+    """
 
     hosts: tuple[Host, ...]
     host_of: tuple[int, ...]
+    links: dict[tuple[int, int], int]
 
 
 def find_cluster(network: FlowNetwork, capacities: Sequence[int], host_names: Sequence[str | None]) -> Cluster | None:
@@ -70,21 +75,46 @@ def find_cluster(network: FlowNetwork, capacities: Sequence[int], host_names: Se
     owner = [-1 if name is None or name not in index else index[name] for name in host_names]
     outgoing: list[dict[int, int]] = [{} for _ in range(network.vertex_count)]
     incoming: list[dict[int, int]] = [{} for _ in range(network.vertex_count)]
+    links: dict[tuple[int, int], int] = {}
     for tail, head, units in zip(network.tails, network.heads, capacities, strict=True):
         if units:
             outgoing[tail][head] = units
             incoming[head][tail] = units
+            if owner[tail] < 0 and owner[head] < 0:
+                links[tail, head] = units
     members: list[list[int]] = [[] for _ in distinct]
     for vertex, host in enumerate(owner):
         if host >= 0:
             members[host].append(vertex)
+    planes = _planes(network.vertex_count, links)
     hosts: list[Host] = []
     for host, vertices in enumerate(members):
-        found = _host(host, vertices, owner, outgoing, incoming, network.rank_count)
+        found = _host(host, vertices, owner, outgoing, incoming, network.rank_count, planes)
         if found is None:
             return None
         hosts.append(found)
-    return Cluster(tuple(hosts), tuple(owner[: network.rank_count]))
+    hosts.sort(key=lambda machine: ([port.switch for port in machine.egress], machine.ranks))
+    host_of = [0] * network.rank_count
+    for number, machine in enumerate(hosts):
+        for rank in machine.ranks:
+            host_of[rank] = number
+    return Cluster(tuple(hosts), tuple(host_of), links)
+
+
+def _planes(vertex_count: int, links: dict[tuple[int, int], int]) -> list[int]:
+    """The least vertex of the plane of each fabric switch."""
+    least = list(range(vertex_count))
+
+    def find(vertex: int) -> int:
+        while least[vertex] != vertex:
+            least[vertex] = least[least[vertex]]
+            vertex = least[vertex]
+        return vertex
+
+    for tail, head in links:
+        one, other = sorted((find(tail), find(head)))
+        least[other] = one
+    return [find(vertex) for vertex in range(vertex_count)]
 
 
 def _host(
@@ -94,6 +124,7 @@ def _host(
     outgoing: list[dict[int, int]],
     incoming: list[dict[int, int]],
     rank_count: int,
+    planes: list[int],
 ) -> Host | None:
     ranks = [vertex for vertex in members if vertex < rank_count]
     gates = {
@@ -121,36 +152,44 @@ def _host(
         tuple(ranks),
         tuple(inside),
         tuple(arcs),
-        tuple(Port(*port[:3], port[3][::-1], port[4]) for port in ingress),
-        tuple(Port(*port) for port in egress),
+        _sorted_ports([(rank, place, route[::-1], units) for rank, place, route, units in ingress], planes),
+        _sorted_ports(egress, planes),
     )
 
 
 def _ports(
     ranks: list[int], gates: set[int], owner: list[int], following: list[dict[int, int]]
-) -> list[tuple[int, int, int, Route, int]] | None:
-    """(rank, place, plane, route away from the rank, units) for every way from a rank to a plane.
+) -> list[tuple[int, int, Route, int]] | None:
+    """(rank, place, route away from the rank, units) for every way from a rank to a fabric switch.
 
     `following` holds outgoing arcs for egress and incoming ones for ingress, which turns the routes round.
     """
-    ports: list[tuple[int, int, int, Route, int]] = []
+    ports: list[tuple[int, int, Route, int]] = []
     through: dict[int, list[int]] = {gate: [] for gate in gates}
     for place, rank in enumerate(ranks):
         for other, units in sorted(following[rank].items()):
             if owner[other] < 0:
-                ports.append((rank, place, other, (rank, other), units))
+                ports.append((rank, place, (rank, other), units))
             elif other in through:
                 through[other].append(place)
     for gate in sorted(gates):
         users = through[gate]
-        planes = [(plane, units) for plane, units in sorted(following[gate].items()) if owner[plane] < 0]
-        if len(planes) + sum(following[gate].get(rank, 0) > 0 for rank in ranks) < len(following[gate]):
+        switches = [(switch, units) for switch, units in sorted(following[gate].items()) if owner[switch] < 0]
+        if len(switches) + sum(rank in following[gate] for rank in ranks) < len(following[gate]):
             return None  # the gate leads to another switch of the host: more than a port
-        for plane, units in planes:
+        for switch, units in switches:
             for order, place in enumerate(users):
                 rank = ranks[place]
                 part = units * (order + 1) // len(users) - units * order // len(users)
-                part = min(part, following[rank][gate] // len(planes))
+                part = min(part, following[rank][gate] // len(switches))
                 if part:
-                    ports.append((rank, place, plane, (rank, gate, plane), part))
-    return sorted(ports, key=lambda port: (port[2], port[1], port[3]))
+                    ports.append((rank, place, (rank, gate, switch), part))
+    return ports
+
+
+def _sorted_ports(found: list[tuple[int, int, Route, int]], planes: list[int]) -> tuple[Port, ...]:
+    ports = []
+    for rank, place, route, units in found:
+        switch = route[-1] if route[0] == rank else route[0]
+        ports.append(Port(rank, place, planes[switch], switch, route, units))
+    return tuple(sorted(ports, key=lambda port: (port.plane, port.place, port.route)))

@@ -1,13 +1,15 @@
 """Between hosts: the shape of the trees from host to host, and the port by which each edge leaves.
 
-Shape. All hosts hang on the same planes, so any tree of hosts will do, and the loads only depend on how many edges leave
-and enter by each port. Number the hosts round a circle; a tree rooted at host a is the same shape turned by a. Write
-the distance j of a host from a in base m; its parent is j with its lowest nonzero digit removed. Trees then have depth
-at most L = number of digits, and a host talks to at most L·(m − 1) others each way: L trades depth for peers.
+Shape. All hosts hang on the same planes, so any tree of hosts will do, and the loads only depend on how many edges
+leave and enter by each port. Number the hosts round a circle; a tree rooted at host a is the same shape turned by
+a. Write the distance j of a host from a in base m; its parent is j with its lowest nonzero digit removed. Trees
+then have depth at most L = number of digits, and a host talks to at most L·(m − 1) others each way: L trades depth
+for peers.
 
 Exits. An edge into host h enters by a given port, in some plane. It leaves the parent host from the rank at which the
 tree entered there, if that has a port to the plane (a rail: no hop inside), else from a rank of the parent host that
-has one. Ports that get too many edges give some to other ports of the same host, or of another host nearer to the root.
+has one. Ports that get too many edges give some to other ports of the same host, or of another host nearer to the
+root.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from forestsyn.core.cluster import Port
 
 Integers = npt.NDArray[np.int64]
 
-#: A rank is given at most this many peers in other hosts, each way, while more levels can avoid it.
-PEERS = 32
+#: Peers in other hosts, each way, that a rank is given at most while more levels can avoid it: the first that fits.
+PEERS = (32, 20, 12, 6)
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -31,7 +33,7 @@ class Shape(msgspec.Struct, frozen=True):
     level: Integers
 
 
-def circle_shape(hosts: int, peers: int = PEERS) -> Shape:
+def circle_shape(hosts: int, peers: int) -> Shape:
     """The shape for `hosts` hosts with the fewest levels that keep to `peers` peers each way."""
     levels, base = 1, hosts
     while levels * (base - 1) > peers and base > 2:

@@ -1,17 +1,18 @@
 """Hierarchical packing: whole clusters from one host and one circle.
 
-Theory (tight sets, see `packing`). If a host X is tight, that is, if the capacity entering it is exactly the number of trees
-rooted elsewhere, every such tree enters it once, and the packing falls apart into an outer problem, with X contracted to
-one vertex, and an inner one on X alone, where each tree starts where it entered. A host with slack is made tight by
-using only part of its ports. The outer problem, hosts around planes that do not block, has no cut but the ports
-themselves, so its trees can be chosen freely: shallow ones, of few peers (`crossing`).
+Theory (tight sets, see `packing`). If a host X is tight, that is, if the capacity entering it is exactly the number
+of trees rooted elsewhere, every such tree enters it once, and the packing falls apart into an outer problem, with X
+contracted to one vertex, and an inner one on X alone, where each tree starts where it entered. A host with slack is
+made tight by using only part of its ports. The outer problem, hosts around planes that do not block, has no cut but
+the ports themselves, so its trees can be chosen freely: shallow ones, of few peers (`crossing`).
 
-Method. 1. Find hosts, planes and ports (`cluster`). 2. Let every tree keep to the port it would like: the plane and the place of
-its root (a rail). 3. Per kind of host, settle the counts and pack the inside (`inside`). 4. Lay the trees from host to
-host. 5. Join both. Where all hosts are alike, one host's trees turned round the circle are the whole forest.
+Method. 1. Find hosts, planes and ports (`cluster`). 2. Let every tree keep to the port it would like: the plane and
+the place of its root (a rail). 3. Per kind of host, settle the counts and pack the inside (`inside`). 4. Lay the
+trees from host to host. 5. Join both. Where all hosts are alike, one host's trees turned round the circle are the
+whole forest.
 
-Guarantee. None of its own: loads are within the ports and the hosts' inner capacities by construction and the result is
-returned only then; None means that the cluster does not fit the scheme, and another way must be taken.
+Guarantee. None of its own: loads are within the ports and the hosts' inner capacities by construction and the
+result is returned only then; None means that the cluster does not fit the scheme, and another way must be taken.
 
 Complexity: O(units × hosts) array work and one inner packing per kind of host; no flow on the whole network.
 """
@@ -25,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forestsyn.core.cluster import Cluster, Host, Port, find_cluster
-from forestsyn.core.crossing import Edges, Exits, Integers, Shape, circle_shape
+from forestsyn.core.crossing import PEERS, Edges, Exits, Integers, Shape, circle_shape
+from forestsyn.core.fabric import Fabric
 from forestsyn.core.inside import Inside, Insides
 from forestsyn.core.logical import Route
 from forestsyn.ir.network import FlowNetwork
@@ -54,7 +56,8 @@ def pack_cluster(
     cluster = find_cluster(network, capacities, host_names)
     if cluster is None or sum(demand) * len(cluster.hosts) > SIZE_LIMIT:
         return None
-    return _Layout(cluster, demand).rows()
+    layout = _Layout(cluster, demand)
+    return layout.rows() if layout.enter() else None
 
 
 class _Layout:
@@ -71,24 +74,33 @@ class _Layout:
             self._places[list(host.ranks)] = np.arange(len(host.ranks))
         self._entries_from = _starts([host.ingress for host in cluster.hosts])
         self._ingress = [port for host in cluster.hosts for port in host.ingress]
+        self._egress = [port for host in cluster.hosts for port in host.egress]
+        self._insides: list[Inside] = []
+        self._entries = self._inner = np.zeros((0, 0), dtype=np.int64)
 
-    def rows(self) -> Rows | None:
-        """The forest, or None."""
+    def enter(self) -> bool:
+        """Settle where every tree enters every host and how it goes on inside; False where a host cannot take it."""
         wishes = self._wishes()
         insides = self._solve_insides(wishes)
         if insides is None:
-            return None
-        entries = np.full((len(self._roots), len(self._hosts)), -1, dtype=np.int64)
+            return False
+        self._insides = insides
+        self._entries = np.full((len(self._roots), len(self._hosts)), -1, dtype=np.int64)
+        self._inner = np.empty_like(self._entries)
         for number, inside in enumerate(insides):
-            self._enter(entries, number, wishes[number], inside)
-        shape = circle_shape(len(self._hosts))
-        edges = self._leave(entries, shape)
-        if edges is None:
-            return None
-        inner = np.empty_like(entries)
-        for number, inside in enumerate(insides):
-            inner[:, number] = self._go_on(entries[:, number], number, inside)
-        return self._joined(entries, edges, inner, insides)
+            self._enter(self._entries, number, wishes[number], inside)
+            self._inner[:, number] = self._go_on(self._entries[:, number], number, inside)
+        return True
+
+    def rows(self) -> Rows | None:
+        """The forest, or None; shapes that cross the fabric less are tried when it is too narrow."""
+        for peers in PEERS:
+            edges = self._leave(self._entries, circle_shape(len(self._hosts), peers))
+            if edges is not None:
+                crossings = self._cross(edges)
+                if crossings is not None:
+                    return self._joined(edges, crossings)
+        return None
 
     def _wishes(self) -> list[Integers]:
         """Per host: the ingress port (within the host) that each rank's trees would like to enter by."""
@@ -182,45 +194,50 @@ class _Layout:
             inner[start == place] = np.repeat(trees, [inside.trees[index].units for index in trees])
         return inner
 
-    def _joined(self, entries: Integers, edges: Edges, inner: Integers, insides: list[Inside]) -> Rows:
+    def _cross(self, edges: Edges) -> tuple[Integers, list[Route]] | None:
+        """The route of every edge between hosts, as int[units, hosts] and a list of routes; None without room."""
+        unit, host = np.nonzero(edges.exits >= 0)
+        size = len(self._ingress)
+        codes = edges.exits[unit, host] * size + self._entries[unit, host]
+        order = np.argsort(codes, kind="stable")
+        distinct, counts = np.unique(codes, return_counts=True)
+        fabric = Fabric(self._cluster.links)
+        routes: list[Route] = []
+        units: list[int] = []
+        for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            leaving, entering = self._egress[code // size], self._ingress[code % size]
+            found = fabric.routes(leaving.switch, entering.switch, count)
+            if found is None:
+                return None
+            for path, part in found:
+                routes.append(leaving.route[:-1] + path + entering.route[1:])
+                units.append(part)
+        chosen = np.full(edges.exits.shape, -1, dtype=np.int64)
+        chosen[unit[order], host[order]] = np.repeat(np.arange(len(routes)), units)
+        return chosen, routes
+
+    def _joined(self, edges: Edges, crossings: tuple[Integers, list[Route]]) -> Rows:
         """Merge equal units and write the trees rank by rank."""
-        key = np.concatenate([self._roots[:, None], entries, edges.exits, inner], axis=1).astype(np.int32)
+        key = np.concatenate([self._roots[:, None], crossings[0], self._inner], axis=1).astype(np.int32)
         order = np.lexsort(key.T[::-1])
         key = key[order]
         new = np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)])
         first = order[new]
         units = np.diff(np.append(np.flatnonzero(new), len(key)))
-        entries, exits, inner = entries[first], edges.exits[first], inner[first]
-        count = len(self._demand)
-        parents = np.full((len(first), count), -1, dtype=np.int32)
-        edge_routes = np.full((len(first), count), -1, dtype=np.int32)
-        routes: list[Route] = []
-        for number, (host, inside) in enumerate(zip(self._hosts, insides, strict=True)):
+        parents = np.full((len(first), len(self._demand)), -1, dtype=np.int32)
+        edge_routes = np.full_like(parents, -1)
+        routes = list(crossings[1])
+        for number, (host, inside) in enumerate(zip(self._hosts, self._insides, strict=True)):
             table, route_table = _tables(host, inside, routes)
             ranks = list(host.ranks)
-            parents[:, ranks] = table[inner[:, number]]
-            edge_routes[:, ranks] = route_table[inner[:, number]]
-        self._join_hosts(entries, exits, parents, edge_routes, routes)
-        return Rows(self._roots[first].astype(np.int32), units.astype(np.int64), parents, tuple(routes), edge_routes)
-
-    def _join_hosts(
-        self,
-        entries: Integers,
-        exits: Integers,
-        parents: npt.NDArray[np.int32],
-        edge_routes: npt.NDArray[np.int32],
-        routes: list[Route],
-    ) -> None:
-        egress = [port for host in self._hosts for port in host.egress]
-        row, host = np.nonzero(exits >= 0)
-        way_in, way_out = entries[row, host], exits[row, host]
-        codes, index = np.unique(way_out * len(self._ingress) + way_in, return_inverse=True)
-        head = np.array([port.rank for port in self._ingress])[way_in]
-        parents[row, head] = np.array([port.rank for port in egress])[way_out]
-        edge_routes[row, head] = index + len(routes)
-        for code in codes.tolist():
-            leaving, entering = divmod(code, len(self._ingress))
-            routes.append(egress[leaving].route + self._ingress[entering].route[1:])
+            inner = self._inner[first, number]
+            parents[:, ranks] = table[inner]
+            edge_routes[:, ranks] = route_table[inner]
+        row, column = np.nonzero(edges.exits[first] >= 0)
+        head = np.array([port.rank for port in self._ingress])[self._entries[first][row, column]]
+        parents[row, head] = np.array([port.rank for port in self._egress])[edges.exits[first][row, column]]
+        edge_routes[row, head] = crossings[0][first][row, column]
+        return Rows(self._roots[first].astype(np.int32), units, parents, tuple(routes), edge_routes)
 
 
 def _count(ports: Integers, units: Integers, size: int) -> Integers:

@@ -1,8 +1,8 @@
 """Inside one host: where trees come in, and how each goes on to the host's other ranks.
 
-Problem. A tight host is entered exactly once by every tree rooted elsewhere (see `hierarchy`). Given how many trees would
-like to enter by each port, choose counts that the ports and the host's own links can carry, and pack the host's trees: one
-that enters at rank v, or is rooted there, spans the host from v.
+Problem. A tight host is entered exactly once by every tree rooted elsewhere (see `hierarchy`). Given how many trees
+would like to enter by each port, choose counts that the ports and the host's own links can carry, and pack the
+host's trees: one that enters at rank v, or is rooted there, spans the host from v.
 
 Method. Trees that find their port full go to ports with room. The inner problem is a packing problem of its own, with
 as many roots at v as trees start there; when it has a violated set S, too many start in S, and the ports of S are

@@ -1,7 +1,7 @@
 """The physical route of every tree edge.
 
-A logical arc may hide several routes, each good for some units. Trees take them one after the other; a tree whose edge
-needs more units than one route has left is divided, so that in the result every edge has one route.
+A logical arc may hide several routes, each good for some units. Trees take them one after the other; a tree whose
+edge needs more units than one route has left is divided, so that in the result every edge has one route.
 """
 
 from __future__ import annotations
