@@ -75,7 +75,7 @@ def compile_topology(
 
 def program_name(topology: Topology, collective: Collective) -> str:
     """A name that every runtime accepts: letters, digits and dashes, at most 63 of them."""
-    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{topology.name}-{topology.rank_count}-{collective}").strip("-")
+    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{topology.name}-{collective}").strip("-")
     return words[-_NAME_MAXIMUM:].strip("-")
 
 
