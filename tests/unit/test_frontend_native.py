@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -263,3 +265,9 @@ def test_the_limits_hold_before_anything_is_built() -> None:
     ):
         with pytest.raises(InputError):
             read("forestsyn: 1\n" + text)
+
+
+def test_the_examples_of_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "topology.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert [read(example).rank_count for example in examples] == [4, 23, 32]
