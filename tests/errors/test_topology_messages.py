@@ -14,7 +14,7 @@ from forestsyn.errors import InputError
 from forestsyn.frontend import load_topology
 
 FOLDER = Path(__file__).parent / "topology"
-CASES = sorted(FOLDER.glob("*.yaml"))
+CASES = sorted(path for path in FOLDER.iterdir() if path.suffix != ".err")
 
 
 def _message(path: Path) -> str:
