@@ -17,11 +17,10 @@ from forestsyn.core.hierarchy import Rows, pack_cluster
 from forestsyn.core.logical import LogicalGraph, Route
 from forestsyn.core.network import vertex_order
 from forestsyn.core.optimum import directed_network
-from forestsyn.core.packing import pack_trees
-from forestsyn.core.refine import refine_depth
 from forestsyn.core.routing import route_trees
 from forestsyn.core.splitting import split_switches
 from forestsyn.core.timing import carrying_capacities
+from forestsyn.core.trees import pack_shallow_trees
 from forestsyn.ir.forest import Direction, Forest
 from forestsyn.ir.network import FlowNetwork
 from forestsyn.ir.topology import Topology
@@ -76,10 +75,7 @@ def _general(
     """The way that always works: remove the switches, pack, make shallow, and find the routes again."""
     graph = LogicalGraph(network, capacities)
     split_switches(graph, demand, hosts)
-    arcs = graph.arcs()
-    trees = pack_trees(network.rank_count, arcs, demand, range(network.rank_count))
-    trees = refine_depth(network.rank_count, arcs, trees)
-    rows = route_trees(graph, trees)
+    rows = route_trees(graph, pack_shallow_trees(network.rank_count, graph.arcs(), demand))
     routes = sorted({route for row in rows for route in row.routes if route is not None})
     index: dict[Route | None, int] = {route: position for position, route in enumerate(routes)}
     index[None] = -1

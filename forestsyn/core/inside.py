@@ -20,11 +20,10 @@ import msgspec
 
 from forestsyn.core.cluster import Host
 from forestsyn.core.logical import LogicalGraph, Route
-from forestsyn.core.packing import pack_trees
-from forestsyn.core.refine import refine_depth
 from forestsyn.core.rooted import RootedFlows, leaving_arcs
 from forestsyn.core.routing import route_trees
 from forestsyn.core.splitting import split_switches
+from forestsyn.core.trees import pack_shallow_trees
 from forestsyn.ir.network import FlowNetwork
 
 #: Rounds of limiting ports before the host is taken as one that cannot be entered just once by every tree.
@@ -149,10 +148,7 @@ def _limited(
 def _pack(host: Host, network: FlowNetwork, starts: Sequence[int]) -> list[InnerTree]:
     graph = LogicalGraph(network, network.capacities)
     split_switches(graph, starts, [""] * network.vertex_count)
-    arcs = graph.arcs()
-    trees = refine_depth(
-        network.rank_count, arcs, pack_trees(network.rank_count, arcs, starts, range(network.rank_count))
-    )
+    trees = pack_shallow_trees(network.rank_count, graph.arcs(), starts)
     return sorted(
         (InnerTree(row.root, row.units, row.parents, row.routes) for row in route_trees(graph, trees)),
         key=lambda tree: (tree.start, -tree.units, tree.parents),
