@@ -17,8 +17,14 @@ from forestsyn.ir.schedule import Schedule
 from forestsyn.lowering.threadblocks import Threadblocks
 
 
-def join_transfers(schedule: Schedule, threadblocks: Threadblocks) -> list[list[int]]:
-    """Chains as rows of transfers, in the order of their first transfers; every transfer is in exactly one."""
+def join_transfers(schedule: Schedule, threadblocks: Threadblocks, *, fused: bool) -> list[list[int]]:
+    """Chains as rows of transfers, in the order of their first transfers; every transfer is in exactly one.
+
+    fused: False for targets whose steps cannot receive and send at once; every transfer is then a chain of its own,
+    also where a rank is so crowded that its receivers and senders share threadblocks.
+    """
+    if not fused:
+        return [[transfer] for transfer in range(schedule.transfer_count)]
     after = [-1] * schedule.transfer_count
     before = [-1] * schedule.transfer_count
     at_roots: dict[int, list[tuple[int, int, int]]] = defaultdict(list)

@@ -46,7 +46,7 @@ def lower_schedule(
     roots = {piece.root for piece in schedule.pieces} if placement.copies_own else set()
     reserved = tuple(int(rank in roots) for rank in range(schedule.rank_count))
     threadblocks = choose_threadblocks(schedule, target, reserved=reserved)
-    chains = join_transfers(schedule, threadblocks)
+    chains = join_transfers(schedule, threadblocks, fused=fused)
     timetable = make_timetable(schedule, threadblocks, chains, separate_reduction=not fused)
     drafts = draft_steps(schedule, threadblocks, chains, timetable, placement, count_max=target.count_max)
     ranks = _build_ranks(threadblocks.blocks, drafts, placement)

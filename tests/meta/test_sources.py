@@ -63,6 +63,6 @@ def test_nothing_prints_outside_the_command_line(path: Path) -> None:
 
 @pytest.mark.parametrize("path", TEXTS, ids=_name)
 def test_no_unfinished_business_and_no_path_of_one_machine(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8", errors="replace")
     found = [match.group() for pattern in (ABSOLUTE_PATH, UNFINISHED) for match in pattern.finditer(text)]
     assert not found, f"found {found}"

@@ -11,6 +11,7 @@ from forestsyn.ir.forest import Direction
 from forestsyn.ir.program import Program, Protocol
 from forestsyn.ir.target import EXECUTOR, MSCCL, RCCL, TARGETS, Target
 from forestsyn.lowering import lower_forests, lower_schedule
+from forestsyn.verify import verify_program
 from tests.lowering_forests import Shape, random_forest, random_tree, reversed_forest, ring, star, two_level
 
 
@@ -88,6 +89,17 @@ def test_crowded_ranks_share_threadblocks() -> None:
     tight = msgspec.structs.replace(EXECUTOR, threadblocks_max=11)
     program = compile_forest(Collective.ALLGATHER, [1] * 12, tight, (star,))
     assert {len(own.threadblocks) for own in program.ranks} == {11}
+
+
+@pytest.mark.parametrize("collective", [Collective.ALLREDUCE, Collective.ALLGATHER, Collective.REDUCE_SCATTER])
+@pytest.mark.parametrize("target", [EXECUTOR, RCCL], ids=lambda target: target.name)
+def test_crowded_ranks_are_right(collective: Collective, target: Target) -> None:
+    """Sharing threadblocks must not join transfers on a runtime that cannot receive and send in one step."""
+    tight = msgspec.structs.replace(target, threadblocks_max=12)
+    program = compile_forest(collective, [3] * 10, tight, (star,))
+    assert max(len(own.threadblocks) for own in program.ranks) <= 12
+    report = verify_program(program, target=target.name, strict=True)
+    report.raise_if_rejected()
 
 
 def test_stars_wider_than_a_channel() -> None:

@@ -24,7 +24,7 @@ def plan(
     forest = random_forest(1, len(demand), demand, Direction.OUT, shapes)
     schedule = lower_forests(collective, out_forest=forest, in_forest=reversed_forest(forest), root=None)
     threadblocks = choose_threadblocks(schedule, EXECUTOR, reserved=(0,) * len(demand))
-    chains = join_transfers(schedule, threadblocks)
+    chains = join_transfers(schedule, threadblocks, fused=not separate)
     return schedule, threadblocks, chains, make_timetable(schedule, threadblocks, chains, separate_reduction=separate)
 
 
