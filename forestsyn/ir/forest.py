@@ -59,6 +59,9 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     routes: every physical path in use, as topology vertex indices from its sending rank to its receiving rank.
     edge_routes: int32[T, N], the index in `routes` of the path of the edge at v; −1 at the root.
     demand: unit trees per root. time_units: U, exact.
+    turn: int32[V], a permutation of topology vertices that maps links to links of equal bandwidth and ranks to ranks,
+    or None. turns: its order. With a turn the rows are a base: the forest is their images under its powers 0 to
+    turns − 1, and is never written out, so that memory grows with N and not with N².
     """
 
     direction: Direction
@@ -70,11 +73,13 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     parents: npt.NDArray[np.int32]
     routes: tuple[tuple[int, ...], ...]
     edge_routes: npt.NDArray[np.int32]
+    turn: npt.NDArray[np.int32] | None = None
+    turns: int = 1
 
     @property
     def tree_count(self) -> int:
-        """T, the number of distinct trees."""
-        return len(self.roots)
+        """The number of distinct trees: T, times the turns where there are some."""
+        return len(self.roots) * self.turns
 
     @property
     def chunk_count(self) -> int:
@@ -88,7 +93,7 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def depths(self) -> npt.NDArray[np.int32]:
         """int32[T, N]: the number of transfers between each rank and the root of each tree."""
-        rows = np.arange(self.tree_count)[:, None]
+        rows = np.arange(len(self.roots))[:, None]
         position = np.broadcast_to(np.arange(self.rank_count), self.parents.shape).copy()
         depth = np.zeros(self.parents.shape, dtype=np.int32)
         for _ in range(self.rank_count):
