@@ -15,11 +15,11 @@ import numpy as np
 
 from forestsyn.core.hierarchy import Rows, pack_cluster
 from forestsyn.core.logical import LogicalGraph, Route
-from forestsyn.core.network import vertex_order
+from forestsyn.core.network import host_names, vertex_order
 from forestsyn.core.optimum import directed_network
 from forestsyn.core.routing import route_trees
 from forestsyn.core.splitting import split_switches
-from forestsyn.core.timing import carrying_capacities
+from forestsyn.core.timing import carrying_capacities, rounded_capacities
 from forestsyn.core.trees import pack_shallow_trees
 from forestsyn.ir.forest import Direction, Forest
 from forestsyn.ir.network import FlowNetwork
@@ -34,15 +34,18 @@ def build_forest(
     Raises InfeasibleError when a rank cannot be reached, UnsupportedError when no balanced capacities are found.
     """
     network = directed_network(topology, direction)
-    time, capacities = carrying_capacities(
-        topology, network, tuple(demand), time_units if time_units is not None else Fraction(0)
-    )
-    order = vertex_order(topology)
-    hosts = [topology.vertices[vertex].host for vertex in order]
-    rows = pack_cluster(network, capacities, demand, hosts)
+    hosts = host_names(topology)
+    rows = None
+    time = time_units if time_units is not None else Fraction(0)
+    if time_units is not None:
+        capacities = rounded_capacities(network, time_units * network.unit)
+        rows = pack_cluster(network, capacities, demand, hosts)
+    if rows is None:
+        time, capacities = carrying_capacities(topology, network, tuple(demand), time)
+        rows = pack_cluster(network, capacities, demand, hosts) if time != time_units else None
     if rows is None:
         rows = _general(network, capacities, demand, hosts)
-    return _forest(rows, tuple(demand), direction, time, order)
+    return _forest(rows, tuple(demand), direction, time, vertex_order(topology))
 
 
 def build_forests(

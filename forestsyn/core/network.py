@@ -17,7 +17,7 @@ def build_network(topology: Topology) -> FlowNetwork:
     """The flow network of `topology`, with exact integer capacities."""
     order = vertex_order(topology)
     position = {vertex: index for index, vertex in enumerate(order)}
-    unit = common_unit([link.bandwidth for link in topology.links])
+    unit = common_unit(list(dict.fromkeys(link.bandwidth for link in topology.links)))
     arcs = sorted((position[link.tail], position[link.head], int(link.bandwidth / unit)) for link in topology.links)
     return FlowNetwork(
         rank_count=topology.rank_count,
@@ -33,6 +33,11 @@ def vertex_order(topology: Topology) -> tuple[int, ...]:
     """Topology indices in network order: ranks first, then every other vertex."""
     ranks = set(topology.ranks)
     return topology.ranks + tuple(v for v in range(len(topology.vertices)) if v not in ranks)
+
+
+def host_names(topology: Topology) -> list[str | None]:
+    """The host of each network vertex."""
+    return [topology.vertices[vertex].host for vertex in vertex_order(topology)]
 
 
 def common_unit(values: list[Fraction]) -> Fraction:

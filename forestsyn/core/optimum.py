@@ -13,8 +13,8 @@ iff maxflow(s → r) ≥ W·x for every rank r when s feeds each rank w_v·x. St
 ingress cut. Take one rank after the other: while the flow to it falls short, the minimum cut is a worse cut; set x to
 its ratio and try again. x only falls, and a rank that passed at a larger x still passes: one sweep is enough.
 
-Complexity: N flows and one for each improvement. Exactness: x is kept as a fraction p/q of integers; capacities are
-scaled by p and weights by q.
+Complexity: one flow for each orbit of ranks (see `symmetry`) and one for each improvement. Exactness: x is kept as
+a fraction p/q of integers; capacities are scaled by p and weights by q.
 
 Reductions (Direction.IN) are the same on the network with every arc turned round.
 
@@ -25,11 +25,14 @@ the links of the bottleneck cut whole are tried first.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm
 
-from forestsyn.core.network import build_network, vertex_order
+from forestsyn.core.network import build_network, host_names, vertex_order
 from forestsyn.core.rooted import RootedFlows, leaving_arcs
+from forestsyn.core.symmetry import orbit_ranks
 from forestsyn.errors import InfeasibleError
 from forestsyn.graph.flow import FlowSolver
 from forestsyn.ir.forest import Direction, Optimum
@@ -38,6 +41,8 @@ from forestsyn.ir.topology import Topology
 
 #: How many multiples of the smallest conceivable k are tried before the one that always works is taken.
 SMALL_K_TRIES = 24
+#: The least rank-separating cut takes two flows per rank; beyond this many ranks natural cuts stand in for it.
+EXACT_CUT_RANKS = 1024
 
 
 def solve_optimum(topology: Topology, weights: tuple[int, ...], direction: Direction) -> Optimum:
@@ -55,7 +60,7 @@ def solve_optimum(topology: Topology, weights: tuple[int, ...], direction: Direc
         direction=direction,
         weights=weights,
         inverse_rate=inverse_rate / network.unit,
-        trees_per_root=_smallest_k(network, weights, inverse_rate, arcs),
+        trees_per_root=_smallest_k(topology, network, weights, inverse_rate, arcs),
         cut=Cut(inside=tuple(inside), demand=Fraction(weight), bandwidth=capacity * network.unit),
     )
 
@@ -67,11 +72,14 @@ def directed_network(topology: Topology, direction: Direction) -> FlowNetwork:
 
 
 def worst_cut(topology: Topology, network: FlowNetwork, weights: tuple[int, ...]) -> list[int]:
-    """The vertices of the set S with the largest w(S) / B⁺(S); `network` is already directed."""
+    """The vertices of the set S with the largest w(S) / B⁺(S); `network` is already directed.
+
+    Raises InfeasibleError when some rank cannot be reached.
+    """
     inside = _worst_single_rank(network, weights)
     ratio = _ratio(topology, network, weights, inside)
     flows = RootedFlows(network, *_scaled(network, weights, ratio))
-    for rank in range(network.rank_count):
+    for rank in orbit_ranks(network, host_names(topology), weights):
         while (violated := flows.violated_set(rank)) is not None:
             inside = violated
             ratio = _ratio(topology, network, weights, inside)
@@ -80,12 +88,21 @@ def worst_cut(topology: Topology, network: FlowNetwork, weights: tuple[int, ...]
 
 
 def rank_cut(topology: Topology) -> Cut:
-    """The set of least leaving bandwidth among those that hold a rank and miss a rank.
+    """A set of little leaving bandwidth among those that hold a rank and miss a rank.
 
-    Every Hamiltonian ring crosses it, and an allreduce must pass its whole message through it. `demand` is 1:
-    the cut is taken as passing the message once.
+    Every Hamiltonian ring crosses it, and an allreduce must pass its whole message through it, so it bounds both from
+    above. `demand` is 1: the cut is taken as passing the message once. It is the least such cut for up to
+    `EXACT_CUT_RANKS` ranks, found by flows; beyond, the least around one rank or one host.
     """
     network = build_network(topology)
+    if network.rank_count > EXACT_CUT_RANKS:
+        value, inside = _natural_cut(network, host_names(topology))
+    else:
+        value, inside = _least_cut(network)
+    return Cut(inside=tuple(inside), demand=Fraction(1), bandwidth=value * network.unit)
+
+
+def _least_cut(network: FlowNetwork) -> tuple[int, list[int]]:
     solver = FlowSolver(network.vertex_count, network.tails, network.heads, network.capacities)
     best, inside = -1, [0]
     for rank in range(1, network.rank_count):
@@ -93,7 +110,29 @@ def rank_cut(topology: Topology) -> Cut:
             value = solver.max_flow(source, sink)
             if best < 0 or value < best:
                 best, inside = value, solver.source_side()
-    return Cut(inside=tuple(inside), demand=Fraction(1), bandwidth=best * network.unit)
+    return best, inside
+
+
+def _natural_cut(network: FlowNetwork, hosts: Sequence[str | None]) -> tuple[int, list[int]]:
+    """The least of the cuts that enter or leave one rank or one host."""
+    crossing: dict[tuple[bool, int | str], int] = {}
+    for tail, head, capacity in zip(network.tails, network.heads, network.capacities, strict=True):
+        for leaving, vertex in ((True, tail), (False, head)):
+            if vertex < network.rank_count:
+                crossing[leaving, vertex] = crossing.get((leaving, vertex), 0) + capacity
+            host = hosts[vertex]
+            if host is not None and hosts[tail] != hosts[head]:
+                crossing[leaving, host] = crossing.get((leaving, host), 0) + capacity
+    ranks_at = Counter(hosts[: network.rank_count])
+    whole = {
+        key: value
+        for key, value in crossing.items()
+        if isinstance(key[1], int) or 0 < ranks_at[key[1]] < network.rank_count
+    }
+    leaving, place = min(whole, key=lambda key: (whole[key], str(key)))
+    side = [v for v in range(network.vertex_count) if v == place or (isinstance(place, str) and hosts[v] == place)]
+    inside = side if leaving else sorted(set(range(network.vertex_count)) - set(side))
+    return whole[leaving, place], inside
 
 
 def _worst_single_rank(network: FlowNetwork, weights: tuple[int, ...]) -> list[int]:
@@ -147,7 +186,9 @@ def _shortened(names: list[str], limit: int = 8) -> str:
     return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _smallest_k(network: FlowNetwork, weights: tuple[int, ...], inverse_rate: Fraction, critical: list[int]) -> int:
+def _smallest_k(
+    topology: Topology, network: FlowNetwork, weights: tuple[int, ...], inverse_rate: Fraction, critical: list[int]
+) -> int:
     """The smallest k found for which k / x* time lets whole trees through at the full rate."""
     always = inverse_rate.denominator
     smallest = lcm(
@@ -155,13 +196,14 @@ def _smallest_k(network: FlowNetwork, weights: tuple[int, ...], inverse_rate: Fr
     )
     if smallest == always:
         return always
+    ranks = orbit_ranks(network, host_names(topology), weights)
     flows = RootedFlows(network, network.capacities, weights)
     for k in range(smallest, min(always, smallest * (SMALL_K_TRIES + 1)), smallest):
         capacities = [int(capacity * k * inverse_rate) for capacity in network.capacities]
         if not is_balanced(network, capacities):
             continue
         flows.update(capacities, [k * weight for weight in weights])
-        if flows.first_violation() is None:
+        if all(flows.violated_set(rank) is None for rank in ranks):
             return k
     return always
 

@@ -15,7 +15,7 @@ sweep.
 The rate is not monotone in the number of trees per root (MI250: 266.7, 320, 342.9, 320 GB/s for 1 … 4), so callers
 that look for a good number must try them all.
 
-Complexity: N flows and one for each breakpoint passed. Exactness: integers and fractions.
+Complexity: one flow for each orbit of ranks and one for each breakpoint passed. Exactness: integers and fractions.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from forestsyn.core.balance import balanced_capacities
+from forestsyn.core.network import host_names
 from forestsyn.core.optimum import directed_network, worst_cut
 from forestsyn.core.rooted import RootedFlows, leaving_arcs
+from forestsyn.core.symmetry import orbit_ranks
 from forestsyn.errors import UnsupportedError
 from forestsyn.ir.forest import Direction
 from forestsyn.ir.network import FlowNetwork
@@ -58,9 +60,10 @@ def carrying_capacities(
     """
     bound = _cut_bound(network, demand, worst_cut(topology, network, demand))
     scaled = max(at_least * network.unit, bound)
+    ranks = orbit_ranks(network, host_names(topology), demand)
     for _ in range(BALANCE_TRIES):
-        scaled = _least_time(network, demand, scaled)
-        capacities = balanced_capacities(network, _rounded(network, scaled), demand)
+        scaled = _least_time(network, demand, scaled, ranks)
+        capacities = balanced_capacities(network, rounded_capacities(network, scaled), demand)
         if capacities is not None:
             return scaled / network.unit, capacities
         scaled = _next_breakpoint(network, scaled)
@@ -77,16 +80,17 @@ def _cut_bound(network: FlowNetwork, demand: Sequence[int], inside: Sequence[int
     return Fraction(_demand_of(network, demand, inside), capacity)
 
 
-def _least_time(network: FlowNetwork, demand: Sequence[int], scaled: Fraction) -> Fraction:
-    flows = RootedFlows(network, _rounded(network, scaled), demand)
-    for rank in range(network.rank_count):
+def _least_time(network: FlowNetwork, demand: Sequence[int], scaled: Fraction, ranks: Sequence[int]) -> Fraction:
+    flows = RootedFlows(network, rounded_capacities(network, scaled), demand)
+    for rank in ranks:
         while (violated := flows.violated_set(rank)) is not None:
             scaled = _time_for_cut(network, demand, violated, scaled)
-            flows.update(_rounded(network, scaled), demand)
+            flows.update(rounded_capacities(network, scaled), demand)
     return scaled
 
 
-def _rounded(network: FlowNetwork, scaled: Fraction) -> list[int]:
+def rounded_capacities(network: FlowNetwork, scaled: Fraction) -> list[int]:
+    """Whole units of each arc in the time `scaled`, which is U × the unit of the network."""
     numerator, denominator = scaled.numerator, scaled.denominator
     return [capacity * numerator // denominator for capacity in network.capacities]
 
