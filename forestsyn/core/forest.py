@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from forestsyn.core.hierarchy import Rows, pack_cluster
 from forestsyn.core.logical import LogicalGraph, Route
@@ -19,6 +20,7 @@ from forestsyn.core.network import host_names, vertex_order
 from forestsyn.core.optimum import directed_network
 from forestsyn.core.routing import route_trees
 from forestsyn.core.splitting import split_switches
+from forestsyn.core.symmetry import Turn
 from forestsyn.core.timing import carrying_capacities, rounded_capacities
 from forestsyn.core.trees import pack_shallow_trees
 from forestsyn.ir.forest import Direction, Forest
@@ -107,7 +109,16 @@ def _forest(
         parents=rows.parents[sorting],
         routes=tuple(_physical(route, direction, order) for route in rows.routes),
         edge_routes=rows.edge_routes[sorting],
+        turn=None if rows.turn is None else _topology_turn(rows.turn, order),
+        turns=rows.turns,
     )
+
+
+def _topology_turn(turn: Turn, order: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    """The turn in topology indices."""
+    permutation = np.empty(len(order), dtype=np.int32)
+    permutation[list(order)] = np.array(order, dtype=np.int32)[turn]
+    return permutation
 
 
 def _physical(route: Route, direction: Direction, order: tuple[int, ...]) -> tuple[int, ...]:

@@ -30,10 +30,13 @@ from forestsyn.core.crossing import PEERS, Edges, Exits, Integers, Shape, circle
 from forestsyn.core.fabric import Fabric
 from forestsyn.core.inside import Inside, Insides
 from forestsyn.core.logical import Route
+from forestsyn.core.symmetry import Turn, find_turn
 from forestsyn.ir.network import FlowNetwork
 
 #: Unit trees × hosts that are laid out at most; more are left to the general way.
 SIZE_LIMIT = 40_000_000
+#: Up to this many ranks the whole forest is written out; beyond, equal hosts are packed as a base and its turns.
+WHOLE_RANKS = 2_048
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -44,6 +47,8 @@ class Rows(msgspec.Struct, frozen=True):
     parents: npt.NDArray[np.int32]
     routes: tuple[Route, ...]
     edge_routes: npt.NDArray[np.int32]
+    turn: Turn | None = None
+    turns: int = 1
 
 
 def pack_cluster(
@@ -54,10 +59,16 @@ def pack_cluster(
 ) -> Rows | None:
     """demand[v] trees at every rank v, or None where the network is no cluster that this scheme can fill."""
     cluster = find_cluster(network, capacities, host_names)
-    if cluster is None or sum(demand) * len(cluster.hosts) > SIZE_LIMIT:
+    if cluster is None:
         return None
-    layout = _Layout(cluster, demand)
-    return layout.rows() if layout.enter() else None
+    turn = find_turn(network, host_names, demand) if network.rank_count > WHOLE_RANKS else None
+    layout = _Layout(cluster, demand) if turn is None else _Circle(cluster, demand)
+    if layout.size > SIZE_LIMIT or not layout.enter():
+        return None
+    rows = layout.rows()
+    if rows is None or turn is None:
+        return rows
+    return msgspec.structs.replace(rows, turn=turn, turns=len(cluster.hosts))
 
 
 class _Layout:
@@ -77,6 +88,11 @@ class _Layout:
         self._egress = [port for host in cluster.hosts for port in host.egress]
         self._insides: list[Inside] = []
         self._entries = self._inner = np.zeros((0, 0), dtype=np.int64)
+
+    @property
+    def size(self) -> int:
+        """Unit trees × hosts."""
+        return len(self._roots) * len(self._hosts)
 
     def enter(self) -> bool:
         """Settle where every tree enters every host and how it goes on inside; False where a host cannot take it."""
@@ -151,20 +167,15 @@ class _Layout:
     def _enter(self, entries: Integers, number: int, wish: Integers, inside: Inside) -> None:
         """Give every tree rooted elsewhere its port into host `number`, by global number."""
         outside = np.flatnonzero(self._host_of[self._roots] != number)
-        liked = wish[self._roots[outside]]
-        chosen = liked.copy()
-        counts = np.bincount(liked, minlength=len(inside.entries))
-        room = np.array(inside.entries, dtype=np.int64)
-        if (counts != room).any():
-            surplus = [np.flatnonzero(liked == port)[room[port] :] for port in np.flatnonzero(counts > room).tolist()]
-            moved = np.sort(np.concatenate(surplus))
-            chosen[moved] = np.repeat(np.arange(len(room)), np.maximum(room - counts, 0))
-        entries[outside, number] = chosen + self._entries_from[number]
+        entries[outside, number] = _moved(wish[self._roots[outside]], inside) + self._entries_from[number]
 
     def _leave(self, entries: Integers, shape: Shape) -> Edges | None:
         """Where each edge from host to host leaves."""
+        return self._leave_by(Exits([list(host.egress) for host in self._hosts]), entries, shape)
+
+    def _leave_by(self, exits: Exits, entries: Integers, shape: Shape) -> Edges | None:
+        """The same by the ports of `exits`, which lists all hosts, or the first one standing for all."""
         hosts = len(self._hosts)
-        exits = Exits([list(host.egress) for host in self._hosts])
         planes = sorted({port.plane for port in self._ingress})
         plane_of = np.array([planes.index(port.plane) for port in self._ingress] + [-1])
         place_of = np.array([port.place for port in self._ingress] + [-1])
@@ -177,7 +188,7 @@ class _Layout:
         at_root = np.arange(len(self._roots)), root_hosts
         entered[at_root] = self._places[self._roots]
         at_parent = np.take_along_axis(entered, parents, axis=1)
-        chosen = table[parents, at_parent, plane_of[entries], place_of[entries]]
+        chosen = table[parents % len(table), at_parent, plane_of[entries], place_of[entries]]
         chosen[at_root] = -1
         vertices = np.array([*planes, -1])[plane_of[entries]]
         return exits.repaired(Edges(chosen, parents), vertices, root_hosts, shape)
@@ -188,11 +199,7 @@ class _Layout:
         start = place_of[entries]
         own = np.flatnonzero(self._host_of[self._roots] == number)
         start[own] = self._places[self._roots[own]]
-        inner = np.empty(len(start), dtype=np.int64)
-        for place in range(len(self._hosts[number].ranks)):
-            trees = [index for index, tree in enumerate(inside.trees) if tree.start == place]
-            inner[start == place] = np.repeat(trees, [inside.trees[index].units for index in trees])
-        return inner
+        return _followed(start, inside)
 
     def _cross(self, edges: Edges) -> tuple[Integers, list[Route]] | None:
         """The route of every edge between hosts, as int[units, hosts] and a list of routes; None without room."""
@@ -238,6 +245,70 @@ class _Layout:
         parents[row, head] = np.array([port.rank for port in self._egress])[edges.exits[first][row, column]]
         edge_routes[row, head] = crossings[0][first][row, column]
         return Rows(self._roots[first].astype(np.int32), units, parents, tuple(routes), edge_routes)
+
+
+class _Circle(_Layout):
+    """A cluster whose hosts are equal under a turn: the trees of the first host, standing for those of all.
+
+    Every pair of a tree and another host, seen from that host, is a tree that enters the first host;
+    so the counts of the first host's ports and inner trees are those of all pairs together.
+    """
+
+    def __init__(self, cluster: Cluster, demand: Sequence[int]) -> None:
+        super().__init__(cluster, demand)
+        ranks = list(cluster.hosts[0].ranks)
+        self._roots = np.repeat(np.array(ranks), self._demand[ranks])
+
+    def enter(self) -> bool:
+        """As for all hosts, with the first standing for each."""
+        first, count = self._hosts[0], len(self._hosts)
+        wish = self._wishes()[0]
+        own = self._demand[list(first.ranks)]
+        if not first.ingress or not first.egress:
+            return False
+        wanted = _count(wish[self._roots], np.ones_like(self._roots), len(first.ingress)) * (count - 1)
+        inside = Insides().solve(first, own.tolist(), wanted.tolist())
+        if inside is None:
+            return False
+        self._insides = [inside] * count
+        entered = _moved(np.repeat(wish[self._roots], count - 1), inside).reshape(-1, count - 1)
+        self._entries = np.full((len(self._roots), count), -1, dtype=np.int64)
+        self._entries[:, 1:] = entered + np.arange(1, count) * len(first.ingress)
+        start = np.empty_like(self._entries)
+        start[:, 0] = self._places[self._roots]
+        start[:, 1:] = np.array([port.place for port in first.ingress])[entered]
+        self._inner = _followed(start.ravel(), inside).reshape(start.shape)
+        return True
+
+    def _leave(self, entries: Integers, shape: Shape) -> Edges | None:
+        first = self._hosts[0]
+        local = np.where(entries >= 0, entries % len(first.ingress), -1)
+        edges = self._leave_by(Exits([list(first.egress)]), local, shape)
+        if edges is None:
+            return None
+        exits = np.where(edges.exits >= 0, edges.exits + edges.parents * len(first.egress), -1)
+        return Edges(exits, edges.parents)
+
+
+def _moved(liked: Integers, inside: Inside) -> Integers:
+    """Ports such that each gets what `inside` says: those that are liked too much give their last trees away."""
+    chosen = liked.copy()
+    counts = np.bincount(liked, minlength=len(inside.entries))
+    room = np.array(inside.entries, dtype=np.int64)
+    if (counts != room).any():
+        surplus = [np.flatnonzero(liked == port)[room[port] :] for port in np.flatnonzero(counts > room).tolist()]
+        moved = np.sort(np.concatenate(surplus))
+        chosen[moved] = np.repeat(np.arange(len(room)), np.maximum(room - counts, 0))
+    return chosen
+
+
+def _followed(start: Integers, inside: Inside) -> Integers:
+    """The inner tree that each unit follows from the place where it starts."""
+    inner = np.empty(len(start), dtype=np.int64)
+    for place in sorted({tree.start for tree in inside.trees}):
+        trees = [index for index, tree in enumerate(inside.trees) if tree.start == place]
+        inner[start == place] = np.repeat(trees, [inside.trees[index].units for index in trees])
+    return inner
 
 
 def _count(ports: Integers, units: Integers, size: int) -> Integers:
