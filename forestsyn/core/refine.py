@@ -1,111 +1,151 @@
-"""Shallower trees at the same congestion: repack a few trees at a time.
+"""Shallower trees at the same congestion: choose the parents of one rank in all trees at once.
 
-Problem. Tree packing (see `packing`) grows one batch after the other, so late batches take what is left and become
-deep. The forest is exact already; only its depth is to fall.
+Problem. Growth by flows (see `packing`) finishes one tree after the other, so late trees take what is left and
+become deep. The forest is exact already; only its depth is to fall.
 
-Guarantee. Never worse: a neighbourhood is replaced only when its depths improve, and the replacement is packed within
-the capacity that the replaced trees used plus what nobody used, so no load grows beyond the arcs.
+Theory. Take a rank v and leave all trees alone but for the arc that enters v. In a tree t, v may hang below any
+rank u that is not in the subtree of v; the subtree then reaches down to depth(u) + 1 + height(v). The arcs into v
+are shared by nothing else, so the best choice for all trees together is one transportation problem: trees with
+their multiplicities against arcs (u, v) with their capacities, at a cost that grows with the depth reached. The
+choice in force is feasible, so the sum of the costs never rises.
 
-Method: large neighbourhood search (Shaw 1998). Take some of the deepest trees and some others, give their units back,
-and pack them again with the deepest trees' roots first. What is packed again is the demand of trees that did fit, so
-packing cannot fail. It stops at the depth that no forest on these arcs can beat (the largest distance between two
-ranks), when a row of attempts brought nothing, or when its budget of work is spent; work is counted in arcs × trees
-× ranks, not in seconds, so the result is the same on every machine. The random choices come from a fixed seed.
+Method. Coordinate descent: solve that problem for one rank after the other until a pass over all ranks leaves the
+greatest depth as it was. A unit at depth d costs 4^d; keeping the present parent breaks ties. A
+tree whose units get different parents is divided.
+
+Guarantee. Every tree stays a spanning tree of its root, no arc carries more than its capacity, and the
+cost never rises. Exactness: integers; costs are cut off far below the deepest trees, which changes preferences
+only.
+
+Complexity: one minimum-cost flow of (trees × in-degree) arcs per rank and pass.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
-from forestsyn.core.packing import Arc, PackedTree, pack_trees
+import numpy as np
+import numpy.typing as npt
 
-#: Work units (arcs × trees × ranks of each repacked neighbourhood) spent at most.
-BUDGET = 1_500_000
-#: Neighbourhoods in a row that may bring nothing before the search ends.
-PATIENCE = 40
-_SIZES = (4, 8, 12, 16)
+from forestsyn.core.packing import Arc, PackedTree
+from forestsyn.graph.transport import cheapest_transport
+
+#: Passes over all ranks at most.
+PASSES = 8
+#: Trees at most, in multiples of those that came in: divided trees cost steps in a program.
+GROWTH = 3
+#: Depths that are told apart, counted from the deepest.
+RANGE = 12
+
+Integers = npt.NDArray[np.int64]
 
 
-def refine_depth(
-    rank_count: int, arcs: Sequence[Arc], trees: list[PackedTree], budget: int = BUDGET
-) -> list[PackedTree]:
+def refine_depth(rank_count: int, arcs: Sequence[Arc], trees: Sequence[PackedTree]) -> list[PackedTree]:
     """The same demand on the same arcs, with fewer transfers in a chain where that was found."""
-    choose = random.Random(2402_06787)
-    least = _distance_bound(rank_count, arcs, sorted({tree.root for tree in trees}))
-    free = {(tail, head): units for tail, head, units in arcs}
-    for tree in trees:
-        _use(free, tree, tree.multiplicity)
-    idle = 0
-    while max(tree.depth for tree in trees) > least and idle < PATIENCE:
-        chosen = _neighbourhood(trees, choose)
-        budget -= len(arcs) * len(chosen) * rank_count
-        if budget < 0:
+    descent = _Descent(rank_count, arcs, trees)
+    deepest = descent.deepest()
+    for _ in range(PASSES):
+        for rank in range(rank_count):
+            descent.settle(rank)
+            if len(descent.roots) > GROWTH * len(trees):
+                return descent.packed()
+        before, deepest = deepest, descent.deepest()
+        if deepest == before:
             break
-        repacked = _repacked(rank_count, trees, chosen, free)
-        idle = idle + 1 if repacked is trees else 0
-        trees = repacked
-    return trees
+    return descent.packed()
 
 
-def _neighbourhood(trees: list[PackedTree], choose: random.Random) -> list[int]:
-    """Positions of trees to repack: some of the deepest, then some of the others."""
-    size = choose.choice((*_SIZES, max(_SIZES[0], len(trees) // 2)))
-    ranking = sorted(range(len(trees)), key=lambda position: (-trees[position].depth, choose.random()))
-    deep = ranking[: max(1, size // 2)]
-    others = ranking[len(deep) :]
-    choose.shuffle(others)
-    return deep + others[:size]
+class _Descent:
+    """All trees as arrays: roots[T], units[T], parents[T, N]."""
 
+    def __init__(self, rank_count: int, arcs: Sequence[Arc], trees: Sequence[PackedTree]) -> None:
+        self.roots = np.array([tree.root for tree in trees], dtype=np.int64)
+        self._units = np.array([tree.multiplicity for tree in trees], dtype=np.int64)
+        self._parents = np.array([tree.parents for tree in trees], dtype=np.int64)
+        self._sources: list[list[int]] = [[] for _ in range(rank_count)]
+        self._rooms: list[list[int]] = [[] for _ in range(rank_count)]
+        for tail, head, units in sorted(arcs):
+            self._sources[head].append(tail)
+            self._rooms[head].append(units)
 
-def _repacked(
-    rank_count: int, trees: list[PackedTree], chosen: list[int], free: dict[tuple[int, int], int]
-) -> list[PackedTree]:
-    old = [trees[position] for position in chosen]
-    demand = [0] * rank_count
-    for tree in old:
-        demand[tree.root] += tree.multiplicity
-        _use(free, tree, -tree.multiplicity)
-    roots = list(dict.fromkeys(tree.root for tree in old))
-    arcs = [(tail, head, units) for (tail, head), units in free.items() if units]
-    new = pack_trees(rank_count, arcs, demand, roots)
-    better = _cost(new) < _cost(old)
-    for tree in new if better else old:
-        _use(free, tree, tree.multiplicity)
-    if not better:
-        return trees
-    gone = set(chosen)
-    return [tree for position, tree in enumerate(trees) if position not in gone] + new
+    def deepest(self) -> int:
+        """The greatest depth of any tree."""
+        return int(self._depths().max())
 
+    def settle(self, rank: int) -> None:
+        """Give every tree its best parent of `rank`."""
+        trees = np.flatnonzero(self.roots != rank)
+        if not len(trees):
+            return
+        sources = np.array(self._sources[rank], dtype=np.int64)
+        depths = self._depths()
+        reach = depths[np.ix_(trees, sources)] + 1 + self._heights(depths)[trees, rank][:, None]
+        steps = np.clip(reach - int(depths.max()) + RANGE, 0, RANGE + 2)
+        change = sources[None, :] != self._parents[trees, rank][:, None]
+        amounts = cheapest_transport(
+            self._units[trees].tolist(),
+            self._rooms[rank],
+            (np.int64(8) << 2 * steps) + change,
+            ~self._below(rank, trees, sources),
+        )
+        if amounts is not None:
+            self._hang(rank, trees, sources, amounts)
 
-def _cost(trees: list[PackedTree]) -> tuple[int, int, int]:
-    """Deepest first, then how many units are deep (each level counts four times the one before), then trees."""
-    return (
-        max(tree.depth for tree in trees),
-        sum(tree.multiplicity << 2 * tree.depth for tree in trees),
-        len(trees),
-    )
+    def packed(self) -> list[PackedTree]:
+        """The trees, equal ones merged."""
+        rows: dict[tuple[int, ...], int] = {}
+        depth: dict[tuple[int, ...], int] = {}
+        deepest = self._depths().max(axis=1).tolist()
+        lines = np.concatenate([self.roots[:, None], self._parents], axis=1).tolist()
+        for line, units, reached in zip(lines, self._units.tolist(), deepest, strict=True):
+            rows[tuple(line)] = rows.get(tuple(line), 0) + units
+            depth[tuple(line)] = reached
+        return [
+            PackedTree(root=row[0], multiplicity=units, parents=row[1:], depth=depth[row])
+            for row, units in rows.items()
+        ]
 
+    def _hang(self, rank: int, trees: Integers, sources: Integers, amounts: Integers) -> None:
+        """Take over the parents; a tree with several is divided."""
+        line, column = np.nonzero(amounts)
+        first = np.concatenate([[True], line[1:] != line[:-1]])
+        self._parents[trees[line[first]], rank] = sources[column[first]]
+        self._units[trees[line[first]]] = amounts[line[first], column[first]]
+        line, column = line[~first], column[~first]
+        if len(line):
+            copies = self._parents[trees[line]].copy()
+            copies[:, rank] = sources[column]
+            self._parents = np.concatenate([self._parents, copies])
+            self.roots = np.concatenate([self.roots, self.roots[trees[line]]])
+            self._units = np.concatenate([self._units, amounts[line, column]])
 
-def _use(free: dict[tuple[int, int], int], tree: PackedTree, units: int) -> None:
-    for head, tail in enumerate(tree.parents):
-        if tail >= 0:
-            free[tail, head] -= units
+    def _depths(self) -> Integers:
+        position = np.broadcast_to(np.arange(self._parents.shape[1]), self._parents.shape)
+        rows = np.arange(len(self._parents))[:, None]
+        depths = np.zeros(self._parents.shape, dtype=np.int64)
+        while True:
+            parent = self._parents[rows, position]
+            moving = parent >= 0
+            if not moving.any():
+                return depths
+            depths += moving
+            position = np.where(moving, parent, position)
 
+    def _heights(self, depths: Integers) -> Integers:
+        """How far the subtree of each rank reaches below it."""
+        heights = np.zeros_like(depths)
+        for level in range(int(depths.max()), 0, -1):
+            tree, rank = np.nonzero(depths == level)
+            np.maximum.at(heights, (tree, self._parents[tree, rank]), heights[tree, rank] + 1)
+        return heights
 
-def _distance_bound(rank_count: int, arcs: Sequence[Arc], roots: Sequence[int]) -> int:
-    """The largest number of arcs on a shortest path from any of `roots`."""
-    following: list[list[int]] = [[] for _ in range(rank_count)]
-    for tail, head, _ in arcs:
-        following[tail].append(head)
-    farthest = 0
-    for root in roots:
-        distance = {root: 0}
-        queue = [root]
-        for tail in queue:
-            for head in following[tail]:
-                if head not in distance:
-                    distance[head] = distance[tail] + 1
-                    queue.append(head)
-        farthest = max(farthest, distance[queue[-1]])
-    return farthest
+    def _below(self, rank: int, trees: Integers, sources: Integers) -> npt.NDArray[np.bool_]:
+        """bool[trees, sources]: the source lies in the subtree of `rank`."""
+        position = np.broadcast_to(sources, (len(trees), len(sources)))
+        below: npt.NDArray[np.bool_] = position == rank
+        while True:
+            parent = self._parents[trees[:, None], position]
+            if (parent < 0).all():
+                return below
+            position = np.where(parent >= 0, parent, position)
+            below = below | (position == rank)

@@ -184,7 +184,7 @@ def _preferences(
 ) -> Iterable[tuple[tuple[int, int], int]]:
     """Pairs with a quota each, best first; the last rounds have no quota and leave nothing over."""
     ports = sorted(graph.incoming[switch].keys() | graph.outgoing[switch].keys())
-    groups = _groups(graph, ports, hosts)
+    groups = _groups(graph, switch, ports, hosts)
     size = len(groups)
     most = max([*graph.incoming[switch].values(), *graph.outgoing[switch].values()])
     share = max(1, most // max(1, size - 1))
@@ -217,12 +217,12 @@ def _distances(size: int) -> list[int]:
     return powers + [distance for distance in range(1, size) if distance not in powers]
 
 
-def _groups(graph: LogicalGraph, ports: list[int], hosts: Sequence[str | None]) -> list[list[int]]:
+def _groups(graph: LogicalGraph, switch: int, ports: list[int], hosts: Sequence[str | None]) -> list[list[int]]:
     groups: dict[str, list[int]] = {}
     for port in ports:
-        host = hosts[port]
-        alone = host is None or port >= graph.rank_count
-        groups.setdefault(f"\0{port}" if alone else str(host), []).append(port)
+        # A port with no other neighbour can be reached through this switch only, also from its own host.
+        alone = hosts[port] is None or port >= graph.rank_count or graph.outgoing[port].keys() <= {switch}
+        groups.setdefault(f"\0{port}" if alone else str(hosts[port]), []).append(port)
     if len(groups) == 1:
         return [[port] for port in ports]
     return list(groups.values())

@@ -56,3 +56,39 @@ def solve_transport(supplies: Sequence[int], rooms: Sequence[int], allowed: npt.
         tuple(vertex for vertex in side if vertex < height),
         frozenset(vertex - height for vertex in side if height <= vertex < source),
     )
+
+
+def cheapest_transport(
+    supplies: Sequence[int],
+    rooms: Sequence[int],
+    costs: npt.NDArray[np.int64],
+    allowed: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.int64] | None:
+    """int64[supplies, rooms]: all supply placed at the least sum of amount × cost.
+
+    None where it cannot all be placed, or where the sums would leave int64.
+    """
+    from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+
+    total = sum(supplies)
+    height, width = allowed.shape
+    if (total + sum(rooms)) * int(costs.max()) * (height + width + 2) >= INT64_SAFE:
+        return None
+    lines, columns = np.nonzero(allowed)
+    source, sink = height + width, height + width + 1
+    amounts = np.array(supplies, dtype=np.int64)
+    free = np.zeros(height, dtype=np.int64), np.zeros(width, dtype=np.int64)
+    solver = SimpleMinCostFlow()
+    arcs = solver.add_arcs_with_capacity_and_unit_cost(
+        np.concatenate([np.full(height, source), lines, height + np.arange(width)]),
+        np.concatenate([np.arange(height), height + columns, np.full(width, sink)]),
+        np.concatenate([amounts, amounts[lines], np.array(rooms, dtype=np.int64)]),
+        np.concatenate([free[0], costs[lines, columns], free[1]]),
+    )
+    solver.set_node_supply(source, total)
+    solver.set_node_supply(sink, -total)
+    if solver.solve() != SimpleMinCostFlow.OPTIMAL:
+        return None
+    placed = np.zeros((height, width), dtype=np.int64)
+    placed[lines, columns] = solver.flows(arcs[height : height + len(lines)])
+    return placed
