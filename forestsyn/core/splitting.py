@@ -10,13 +10,13 @@ Method: plan, then prove.
  1. A switch with two neighbours is a wire: bypass it, no flow needed.
  2. For any other switch propose a complete splitting at once (`_plan`) that makes good trees: partners on other
     hosts first, each port spread over few far-apart partners. One sweep of N flows proves it.
- 3. If the sweep finds a violated set, undo and split pair by pair. For a pair take the planned amount; each
- violated set
-    S says by how much it is too much (every unit split lowers the bandwidth into the rest by one), so reduce and
-    retry. The safe amount of a pair can only shrink while others are split, so one pass over all pairs, the planned
-    ones first, empties the switch.
+ 3. Where the sweep finds a violated set S, the pairs to blame are those that took capacity from the arcs entering
+    the rest: both ends outside S if the switch is inside, both inside if it is outside. They give back together
+    what S is short of; giving back hurts no other set, so the same sweep ends with a part of the plan proved.
+ 4. What the switch has left is split pair by pair, as much of each as keeps all flows. The safe amount of a pair can
+    only shrink while others are split, so one pass over all pairs empties the switch.
 
-Complexity: N flows for a planned switch; N·deg² for one whose plan fails. Exactness: integers throughout.
+Complexity: N flows and one for each violated set; N for each pair of ports that the plan left with capacity. Exactness: integers throughout.
 """
 
 from __future__ import annotations
@@ -63,36 +63,30 @@ def _bypass(graph: LogicalGraph, switch: int) -> None:
 
 
 def _split_switch(graph: LogicalGraph, switch: int, demand: Sequence[int], hosts: Sequence[str | None]) -> None:
-    plan = _plan(graph, switch, hosts)
     proof = _Proof(graph, switch, demand)
-    if proof.holds(plan):
-        chosen = plan
-    else:
-        chosen = _pair_by_pair(graph, switch, plan, proof)
+    chosen = proof.largest_part(_plan(graph, switch, hosts))
+    _add_pair_by_pair(graph, switch, chosen, proof)
     for (tail, head), units in chosen.items():
         graph.split(tail, switch, head, units)
     if graph.outgoing[switch] or graph.incoming[switch]:
         raise InternalError(f"switch {switch} could not be split completely; is it balanced?")
 
 
-def _pair_by_pair(
-    graph: LogicalGraph, switch: int, plan: dict[tuple[int, int], int], proof: _Proof
-) -> dict[tuple[int, int], int]:
-    """The exact way: the safe part of each pair, the planned pairs first, then all others, turning back last."""
+def _add_pair_by_pair(graph: LogicalGraph, switch: int, chosen: dict[tuple[int, int], int], proof: _Proof) -> None:
+    """The exact way for what `chosen` leaves: the safe part of each pair, turning back last."""
     supply = dict(graph.incoming[switch])
     room = dict(graph.outgoing[switch])
-    others = [(u, t) for u in sorted(supply) for t in sorted(room) if (u, t) not in plan and u != t]
-    back = [(u, u) for u in sorted(supply) if u in room]
-    chosen: dict[tuple[int, int], int] = {}
-    for pair, limit in [*plan.items(), *((pair, None) for pair in [*plan, *others, *back])]:
-        tail, head = pair
-        units = min(supply[tail], room[head]) if limit is None else limit
-        units = proof.safe_units(tail, head, min(units, supply[tail], room[head]))
+    for (tail, head), units in chosen.items():
+        supply[tail] -= units
+        room[head] -= units
+    pairs = [(u, t) for u in sorted(supply) for t in sorted(room) if u != t]
+    pairs += [(u, u) for u in sorted(supply) if u in room]
+    for tail, head in pairs:
+        units = proof.safe_units(tail, head, min(supply[tail], room[head]))
         if units:
-            chosen[pair] = chosen.get(pair, 0) + units
+            chosen[tail, head] = chosen.get((tail, head), 0) + units
             supply[tail] -= units
             room[head] -= units
-    return chosen
 
 
 class _Proof:
@@ -115,15 +109,29 @@ class _Proof:
             graph.vertex_count + 1, [arc[0] for arc in arcs], [arc[1] for arc in arcs], capacities
         )
 
-    def holds(self, plan: dict[tuple[int, int], int]) -> bool:
-        """True when the whole plan keeps all flows. The state is left as it was when it does not."""
-        for (tail, head), units in plan.items():
+    def largest_part(self, plan: dict[tuple[int, int], int]) -> dict[tuple[int, int], int]:
+        """Split a part of the plan that keeps all flows: all of it, less what violated sets take back."""
+        part = dict(plan)
+        for (tail, head), units in part.items():
             self._shift(tail, head, units)
-        if all(self._shortfall(rank) == 0 for rank in list(self._ranks)):
-            return True
-        for (tail, head), units in plan.items():
-            self._shift(tail, head, -units)
-        return False
+        for rank in list(self._ranks):
+            while short := self._shortfall(rank):
+                inside = set(self._solver.source_side())
+                blamed = [pair for pair in part if self._hurts(pair, inside)]
+                # Last planned, first given back: the plan lists the best pairs first.
+                for tail, head in reversed(blamed):
+                    less = min(short, part[tail, head])
+                    self._shift(tail, head, -less)
+                    part[tail, head] -= less
+                    short -= less
+                if short:
+                    raise InternalError(f"switch {self._switch}: the demand did not reach rank {rank} before")
+        return {pair: units for pair, units in part.items() if units}
+
+    def _hurts(self, pair: tuple[int, int], inside: set[int]) -> bool:
+        """True when splitting the pair lowered what leaves the set."""
+        switch_inside = self._switch in inside
+        return (pair[0] in inside) != switch_inside and (pair[1] in inside) != switch_inside
 
     def safe_units(self, tail: int, head: int, units: int) -> int:
         """Split as much of `units` as keeps all flows; returns how much that was."""
