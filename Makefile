@@ -1,7 +1,7 @@
 # Everyday commands; they use the virtual environment of the README.
 bin ?= .venv/bin
 
-.PHONY: install test test-slow lint format gallery ci
+.PHONY: install test test-slow lint format gallery bench bench-quick ci
 
 install:
 	python3 -m venv .venv
@@ -25,6 +25,13 @@ format:
 
 gallery:
 	$(bin)/forestsyn gallery schedules
+
+# The whole table takes some minutes; its results are kept.
+bench:
+	$(bin)/python -m benchmarks --json benchmarks/results/two-cores.json -o benchmarks/results/two-cores.md
+
+bench-quick:
+	$(bin)/python -m benchmarks --quick
 
 ci:
 	.ci/run

@@ -89,7 +89,7 @@ def _short(seconds: float) -> str:
 def _about(results: dict[str, Any]) -> str:
     return (
         f"Printed by `{results['command']}`; times in seconds, allgather, exact optimum. What each column means "
-        "stands in [benchmarks/README.md](../README.md), public figures for the same topologies in [PEERS.md](../PEERS.md)."
+        "stands in [README.md](../README.md), public figures for the same topologies in [PEERS.md](../PEERS.md)."
     )
 
 
