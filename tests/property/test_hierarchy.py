@@ -278,6 +278,31 @@ def _moved(array: Any, image: Any) -> Any:
     return moved
 
 
+@settings(max_examples=max(settings().max_examples // 2, 1))
+@given(hierarchical_clusters(), directions, st.data())
+def test_host_names_are_hints(topology: Topology, direction: Direction, data: st.DataObject) -> None:
+    """Devices that claim to be in other hosts, or in none, mislead every guess; the rate stays the same."""
+    names = st.sampled_from([None, *dict.fromkeys(vertex.host for vertex in topology.vertices if vertex.host)])
+    misled = msgspec.structs.replace(
+        topology,
+        vertices=tuple(
+            msgspec.structs.replace(vertex, host=data.draw(names)) if data.draw(st.integers(0, 4)) == 0 else vertex
+            for vertex in topology.vertices
+        ),
+    )
+    demand = (1,) * topology.rank_count
+    try:
+        time_units = solve_time_units(topology, demand, direction)
+    except InfeasibleError:
+        assume(False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(symmetry, "WORTH_A_SEARCH", 0)
+        assert solve_time_units(misled, demand, direction) == time_units
+        forest = build_forest(misled, demand, direction, time_units)
+    verify_forest(topology, forest)
+    assert forest_load(topology, forest) == time_units
+
+
 def _units(hosts: int, gpus: int, trunk: int) -> Topology:
     """Hosts in pairs, each pair on leaves of its own, one per GPU, under one spine."""
     draft = Draft()
