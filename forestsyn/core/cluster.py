@@ -11,12 +11,15 @@ packing fail, never make it wrong: its loads are counted against all capacities.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from forestsyn.core.logical import Route
 from forestsyn.ir.network import FlowNetwork
+
+#: Strengths of links that are tried to see hosts in a network whose names show none.
+STRENGTHS = 2
 
 
 class Port(msgspec.Struct, frozen=True):
@@ -99,6 +102,29 @@ def find_cluster(network: FlowNetwork, capacities: Sequence[int], host_names: Se
         for rank in machine.ranks:
             host_of[rank] = number
     return Cluster(tuple(hosts), tuple(host_of), links)
+
+
+def groupings(
+    network: FlowNetwork, capacities: Sequence[int], host_names: Sequence[str | None]
+) -> Iterator[list[str | None]]:
+    """Ways to see hosts in a network: the named ones first, then what strong links hold together.
+
+    A rank without a host is one of its own. Strong links are those of at least some capacity that leave between two
+    and half as many parts as there are ranks; a part without ranks is fabric.
+    """
+    yield [name if name or vertex >= network.rank_count else f"\0{vertex}" for vertex, name in enumerate(host_names)]
+    tried = 0
+    for strong in sorted(set(capacities), reverse=True):
+        links = {
+            (tail, head): units
+            for tail, head, units in zip(network.tails, network.heads, capacities, strict=True)
+            if units >= strong
+        }
+        parts = _planes(network.vertex_count, links)
+        inhabited = set(parts[: network.rank_count])
+        if 2 <= len(inhabited) <= network.rank_count // 2 and tried < STRENGTHS:
+            tried += 1
+            yield [f"\0{part}" if part in inhabited else None for part in parts]
 
 
 def _planes(vertex_count: int, links: dict[tuple[int, int], int]) -> list[int]:

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from forestsyn.core.cluster import groupings
 from forestsyn.core.hierarchy import Rows, pack_cluster
 from forestsyn.core.logical import LogicalGraph, Route
 from forestsyn.core.network import host_names, vertex_order
@@ -79,7 +80,7 @@ def _general(
 ) -> Rows:
     """The way that always works: remove the switches, pack, make shallow, and find the routes again."""
     graph = LogicalGraph(network, capacities)
-    split_switches(graph, demand, hosts)
+    split_switches(graph, demand, _far_apart(network, capacities, hosts))
     rows = route_trees(graph, pack_shallow_trees(network.rank_count, graph.arcs(), demand))
     routes = sorted({route for row in rows for route in row.routes if route is not None})
     index: dict[Route | None, int] = {route: position for position, route in enumerate(routes)}
@@ -91,6 +92,17 @@ def _general(
         tuple(routes),
         np.array([[index[route] for route in row.routes] for row in rows], dtype=np.int32),
     )
+
+
+def _far_apart(network: FlowNetwork, capacities: Sequence[int], hosts: Sequence[str | None]) -> Sequence[str | None]:
+    """What a fabric should join: the parts that strong links hold together where they contain whole hosts (trays of
+    one NVLink domain, say), else the hosts."""
+    for parts in groupings(network, capacities, hosts):
+        pairs = {(hosts[rank], parts[rank]) for rank in range(network.rank_count)}
+        holds_whole_hosts = len(pairs) == len({host for host, _ in pairs})
+        if holds_whole_hosts and len({part for _, part in pairs}) < len(pairs):
+            return parts
+    return hosts
 
 
 def _forest(

@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from forestsyn.core.cluster import Cluster, Host, Port, find_cluster
+from forestsyn.core.cluster import Cluster, Host, Port, find_cluster, groupings
 from forestsyn.core.crossing import PEERS, Edges, Exits, Integers, Shape, circle_shape
 from forestsyn.core.fabric import Fabric
 from forestsyn.core.inside import Inside, Insides
@@ -58,10 +58,20 @@ def pack_cluster(
     host_names: Sequence[str | None],
 ) -> Rows | None:
     """demand[v] trees at every rank v, or None where the network is no cluster that this scheme can fill."""
-    cluster = find_cluster(network, capacities, host_names)
+    for names in groupings(network, capacities, host_names):
+        rows = _pack_hosts(network, capacities, demand, names)
+        if rows is not None:
+            return rows
+    return None
+
+
+def _pack_hosts(
+    network: FlowNetwork, capacities: Sequence[int], demand: Sequence[int], names: Sequence[str | None]
+) -> Rows | None:
+    cluster = find_cluster(network, capacities, names)
     if cluster is None:
         return None
-    turn = find_turn(network, host_names, demand) if network.rank_count > WHOLE_RANKS else None
+    turn = find_turn(network, names, demand) if network.rank_count > WHOLE_RANKS else None
     layout = _Layout(cluster, demand) if turn is None else _Circle(cluster, demand)
     if layout.size > SIZE_LIMIT or not layout.enter():
         return None

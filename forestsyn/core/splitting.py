@@ -16,7 +16,8 @@ Method: plan, then prove.
  4. What the switch has left is split pair by pair, as much of each as keeps all flows. The safe amount of a pair can
     only shrink while others are split, so one pass over all pairs empties the switch.
 
-Complexity: N flows and one for each violated set; N for each pair of ports that the plan left with capacity. Exactness: integers throughout.
+Complexity: N flows and one for each violated set; N for each pair of ports that the plan left with capacity.
+Exactness: integers throughout.
 """
 
 from __future__ import annotations
