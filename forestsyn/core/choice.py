@@ -6,8 +6,11 @@ count, and people send powers of two. So `auto` gives up at most a tolerance of 
 
 - for a forest: the smallest k within the tolerance. The rate is not monotone in k, so every k is tried in turn.
 - for a program: the smallest power of two within the tolerance (k for allgather, reduce-scatter, broadcast and
-  reduce; the total for
-  allreduce, whose chunks can be handed out to the roots unevenly), else the smallest k as above.
+  reduce; the total for allreduce, whose chunks can be handed out to the roots unevenly), else the smallest k as
+  above.
+
+Where unequal roots make an allreduce faster (see `shares`), the optimum is theirs, and trees are counted in all and
+handed out in proportion to the weights.
 
 Guarantee. The times are those of `timing`: exact, and shown against the optimum in `loss`. `exact` loses nothing
 where every switch is balanced.
@@ -15,14 +18,16 @@ where every switch is balanced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from math import lcm
 from typing import TypeVar
 
 import msgspec
 
 from forestsyn.core.optimum import solve_optimum
+from forestsyn.core.shares import solve_shares
 from forestsyn.core.timing import solve_time_units
 from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
@@ -44,8 +49,8 @@ TREES_LIMIT = 1 << 31
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """demand: unit trees per root. time_units: U of each phase, in the order of `phases`, s per GB of chunk.
 
-    optima: the optimum of each phase. loss: achieved time / optimal time − 1, exact. reason: why this number, in
-    words.
+    optima: the optimum of each phase, for unequal weights where they make an allreduce faster. loss: achieved time /
+    optimal time − 1, exact. reason: why this number, in words.
     """
 
     demand: tuple[int, ...]
@@ -68,6 +73,13 @@ def root_weights(collective: Collective, ranks: int, root: int | None) -> tuple[
     return tuple(int(rank == root) for rank in range(ranks))
 
 
+def best_weights(topology: Topology, collective: Collective, root: int | None) -> tuple[int, ...]:
+    """The root weights of the best optimum: unequal ones where they make an allreduce faster."""
+    if collective is Collective.ALLREDUCE:
+        return solve_shares(topology).weights
+    return root_weights(collective, topology.rank_count, root)
+
+
 def choose_demand(
     topology: Topology,
     collective: Collective,
@@ -75,14 +87,15 @@ def choose_demand(
     trees: str | int,
     tolerance: Fraction,
     chunked: bool,
+    optima: tuple[Optimum, ...] | None = None,
 ) -> Choice:
     """The number of unit trees per root.
 
     trees: "auto", "exact" or k. tolerance: what `auto` may give up of the optimal time. chunked: the trees become a
-    program, so counts that divide powers of two are preferred.
+    program, so counts that divide powers of two are preferred. optima: of each phase for `best_weights`, if known.
     Raises InputError for a k out of range and what `timing` raises.
     """
-    chooser = _Chooser(topology, collective, root)
+    chooser = _Chooser(topology, collective, root, optima)
     if trees == "exact":
         return chooser.exact()
     if trees == "auto":
@@ -91,19 +104,27 @@ def choose_demand(
         raise InputError(
             f"found {trees!r}, expected auto, exact or a number from 1 to {TREES_LIMIT}", where="--trees"
         )
-    return chooser.at(chooser.even(trees), f"k = {trees} as asked")
+    return chooser.asked(trees)
 
 
 class _Chooser:
-    def __init__(self, topology: Topology, collective: Collective, root: int | None) -> None:
+    def __init__(
+        self, topology: Topology, collective: Collective, root: int | None, optima: tuple[Optimum, ...] | None
+    ) -> None:
         self._topology = topology
         self._collective = collective
-        self._weights = root_weights(collective, topology.rank_count, root)
         self._directions = phases(collective)
-        self._optima = self._per_phase(lambda direction: solve_optimum(topology, self._weights, direction))
+        if optima is None:
+            weights = best_weights(topology, collective, root)
+            optima = self._per_phase(lambda direction: solve_optimum(topology, weights, direction))
+        self._optima = optima
+        self._weights = optima[0].weights
+        self._roots = 1 if collective.rooted else topology.rank_count
+        self._unequal = len(set(self._weights)) > 1 and not collective.rooted
 
-    def even(self, k: int) -> tuple[int, ...]:
-        return tuple(k * weight for weight in self._weights)
+    def asked(self, k: int) -> Choice:
+        """k trees per root; per root on average where unequal roots are better."""
+        return self._best_of(k * self._roots, f"{self._counted(k * self._roots)} as asked")
 
     def at(self, demand: tuple[int, ...], reason: str) -> Choice:
         times = self._per_phase(lambda direction: solve_time_units(self._topology, demand, direction))
@@ -115,20 +136,26 @@ class _Chooser:
         )
 
     def exact(self) -> Choice:
-        k = lcm(*(optimum.trees_per_root for optimum in self._optima))
-        return self.at(self.even(k), f"k = {k} is the smallest found that can reach the optimum")
+        total = self._exact_total()
+        reason = f"{self._counted(total)} is the smallest found that can reach the optimum"
+        return self.at(hand_out(total, self._weights), reason)
 
     def smallest(self, tolerance: Fraction) -> Choice:
-        """The smallest k within the tolerance; every k is tried because the rate is not monotone in k."""
-        most = lcm(*(optimum.trees_per_root for optimum in self._optima))
+        """The fewest trees within the tolerance; all are tried because the rate is not monotone in their number."""
+        exact = self._exact_total()
+        even = range(self._roots, min(exact, self._roots * SCAN_LIMIT) + 1, self._roots)
+        totals = sorted({*even, exact})[:SCAN_LIMIT]
         return self._first(
-            (
-                (self.even(k), f"k = {k} is the smallest within {_percent(tolerance)}")
-                for k in range(1, min(most, SCAN_LIMIT) + 1)
-            ),
+            ((total, f"{self._counted(total)} is the smallest within {_percent(tolerance)}") for total in totals),
             tolerance,
-            f"no k up to {min(most, SCAN_LIMIT)} is within {_percent(tolerance)}; this is the best of them",
+            f"no k up to {totals[-1] // self._roots} is within {_percent(tolerance)}; this is the best of them",
         )
+
+    def _exact_total(self) -> int:
+        return lcm(*(optimum.trees_per_root for optimum in self._optima)) * sum(self._weights)
+
+    def _counted(self, total: int) -> str:
+        return f"{total} trees in all" if self._unequal else f"k = {total // self._roots}"
 
     def chunked(self, tolerance: Fraction) -> Choice:
         """Prefer counts that divide the element counts people send."""
@@ -140,7 +167,7 @@ class _Chooser:
                 return choice
         else:
             powers = (
-                (self.even(1 << bit), f"k = {1 << bit} divides power-of-two element counts")
+                (self._roots << bit, f"k = {1 << bit} divides power-of-two element counts")
                 for bit in range(SCAN_LIMIT.bit_length())
             )
             choice = self._first(powers, tolerance, "")
@@ -148,21 +175,17 @@ class _Chooser:
                 return choice
         return self.smallest(tolerance)
 
-    def _powers_in_all(self) -> Iterator[tuple[tuple[int, ...], str]]:
+    def _powers_in_all(self) -> Iterator[tuple[int, str]]:
         ranks = self._topology.rank_count
         total = 1 << (ranks - 1).bit_length()
         while total <= max(CHUNK_LIMIT, 4 * ranks):
-            demand = hand_out(total, ranks)
-            uneven = "" if total % ranks == 0 else f", {min(demand)} to {max(demand)} per root"
-            yield demand, f"{total} chunks in all{uneven}, which serves power-of-two element counts"
+            yield total, f"{total} chunks in all, which serves power-of-two element counts"
             total *= 2
 
-    def _first(
-        self, candidates: Iterator[tuple[tuple[int, ...], str]], tolerance: Fraction, otherwise: str
-    ) -> Choice:
+    def _first(self, totals: Iterator[tuple[int, str]], tolerance: Fraction, otherwise: str) -> Choice:
         best: Choice | None = None
-        for demand, reason in candidates:
-            choice = self.at(demand, reason)
+        for total, reason in totals:
+            choice = self._best_of(total, reason)
             if choice.loss <= tolerance:
                 return choice
             if best is None or choice.loss < best.loss:
@@ -170,13 +193,30 @@ class _Chooser:
         assert best is not None, "every caller offers a candidate"
         return msgspec.structs.replace(best, reason=f"{otherwise}, {_lost(best.loss)}")
 
+    def _best_of(self, total: int, reason: str) -> Choice:
+        """`total` unit trees in proportion to the weights, or as evenly as they go where rounding spoils that."""
+        demands = [hand_out(total, self._weights)]
+        if self._unequal:
+            demands.append(hand_out(total, (1,) * len(self._weights)))
+        choices = [self.at(demand, f"{reason}{self._spread(demand)}") for demand in demands]
+        return min(choices, key=lambda choice: choice.loss)
+
+    def _spread(self, demand: tuple[int, ...]) -> str:
+        fewest, most = min(demand), max(demand)
+        return "" if self._collective.rooted or fewest == most else f", {fewest} to {most} per root"
+
     def _per_phase(self, solve: Callable[[Direction], _Solved]) -> tuple[_Solved, ...]:
         return tuple(solve(direction) for direction in self._directions)
 
 
-def hand_out(total: int, ranks: int) -> tuple[int, ...]:
-    """`total` chunks to `ranks` roots as evenly as they go; those with one more are spread over the ranks."""
-    return tuple((rank + 1) * total // ranks - rank * total // ranks for rank in range(ranks))
+def hand_out(total: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """`total` chunks to the roots in proportion to their weights.
+
+    Every root, and every run of neighbouring ranks such as a host, gets its exact share rounded up or down.
+    """
+    weight = sum(weights)
+    ends = [total * reached // weight for reached in accumulate(weights, initial=0)]
+    return tuple(after - before for before, after in pairwise(ends))
 
 
 def _lost(loss: Fraction) -> str:

@@ -1,13 +1,20 @@
-"""Small integer programs, solved by HiGHS through SciPy.
+"""Small linear and integer programs, solved by HiGHS through SciPy.
 
 The solver works in floats; callers check what it proposes in integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from forestsyn.errors import InternalError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 #: Beyond this a double no longer holds every integer.
 EXACT_DOUBLE = 1 << 53
@@ -46,3 +53,39 @@ def maximize_integers(
     if result.x is None:
         return None
     return [round(float(value)) for value in result.x]
+
+
+Row = tuple[Mapping[int, Fraction], int]
+
+
+def minimize_linear(
+    costs: Sequence[int], *, at_least: Sequence[Row], equal: Sequence[Row]
+) -> tuple[list[float], list[float]]:
+    """(x, prices): x ≥ 0 of the least cost, a vertex, and the dual prices of the rows of `at_least`.
+
+    Rows are ({variable: coefficient}, value): row·x ≥ value, or row·x = value in `equal`. Raises
+    InternalError where there is no such x.
+    """
+    from scipy.optimize import linprog
+
+    result = linprog(
+        c=np.array(costs, dtype=float),
+        A_ub=-_matrix(at_least, len(costs)),
+        b_ub=-np.array([float(need) for _, need in at_least]),
+        A_eq=_matrix(equal, len(costs)),
+        b_eq=np.array([float(value) for _, value in equal]),
+        method="highs-ds",
+    )
+    if result.x is None:
+        raise InternalError(f"a linear program ended with: {result.message}")
+    return [float(value) for value in result.x], [-float(price) for price in result.ineqlin.marginals]
+
+
+def _matrix(rows: Sequence[Row], width: int) -> csr_matrix:
+    from scipy.sparse import csr_matrix
+
+    entries = [
+        (number, variable, float(value)) for number, (row, _) in enumerate(rows) for variable, value in row.items()
+    ]
+    lines, columns, values = zip(*entries, strict=True)
+    return csr_matrix((values, (lines, columns)), shape=(len(rows), width))
