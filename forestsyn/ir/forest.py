@@ -109,13 +109,3 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def depth(self) -> int:
         """The longest chain of transfers in any tree."""
         return int(self.depths().max())
-
-    def peers_per_rank(self) -> npt.NDArray[np.int64]:
-        """int64[N]: the number of distinct other ranks each rank exchanges data with."""
-        pairs = np.zeros((self.rank_count, self.rank_count), dtype=bool)
-        tree, child = np.nonzero(self.parents >= 0)
-        parent = self.parents[tree, child]
-        pairs[parent, child] = True
-        pairs[child, parent] = True
-        counts: npt.NDArray[np.int64] = pairs.sum(axis=1)
-        return counts

@@ -6,13 +6,14 @@ import re
 from fractions import Fraction
 
 from forestsyn.backends import emit_msccl_xml
-from forestsyn.errors import InputError
+from forestsyn.errors import InputError, UnsupportedError
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction
 from forestsyn.ir.program import Protocol
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import EXECUTOR, Target
 from forestsyn.ir.topology import Topology
+from forestsyn.ir.turns import expanded
 from forestsyn.lowering import lower_forests, lower_schedule
 from forestsyn.pipeline.results import CompileResult, ForestResult
 from forestsyn.pipeline.stages import Observer, Stages
@@ -44,6 +45,7 @@ def compile_topology(
     Raises as `synthesize`, and UnsupportedError when the runtime cannot express the program.
     """
     _check_window(minimum_bytes, maximum_bytes)
+    _check_ranks(topology, target)
     result = synthesize(topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, observer=observer)
     stages = Stages(observer)
     schedule = _order(result)
@@ -88,9 +90,21 @@ def _check_window(minimum_bytes: int, maximum_bytes: int) -> None:
         )
 
 
+def _check_ranks(topology: Topology, target: Target) -> None:
+    """Refused before any tree is built: the forest of a large cluster takes long, and no program could follow."""
+    if topology.rank_count > target.ranks_max:
+        raise UnsupportedError(
+            f"{topology.name} has {topology.rank_count:,} ranks; {target.name} allows {target.ranks_max:,}",
+            target=target.name,
+            limit="ranks_max",
+            value=topology.rank_count,
+            hint="'forestsyn forest' gives the trees of clusters of any size",
+        )
+
+
 def _order(result: ForestResult) -> Schedule:
     """The verified schedule along the forests of all phases."""
-    forests = {forest.direction: forest for forest in result.forests}
+    forests = {forest.direction: expanded(forest) for forest in result.forests}
     schedule = lower_forests(
         result.bound.collective,
         out_forest=forests.get(Direction.OUT),

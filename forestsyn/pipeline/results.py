@@ -1,7 +1,8 @@
 """What the pipeline returns: every stage's value by name, and the figures that follow from them, all exact.
 
-Inverse rates are in s per GB of root weight: of one rank's shard for allgather, reduce-scatter and allreduce (whose
-two phases add up), of the whole message for broadcast and reduce. With total weight W (the number of ranks, or 1),
+Inverse rates are in s per GB of one rank's shard for allgather, reduce-scatter and allreduce (whose two phases add up;
+where its roots are unequal, of the mean shard), of the whole message for broadcast and reduce. With the number W of
+shards (that of the ranks, or 1),
 
     algbw = W / inverse_rate    and    busbw = algbw × busbw_factor.
 """
@@ -12,9 +13,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 import msgspec
-import numpy as np
 
 from forestsyn.core import Choice
+from forestsyn.core.shares import Shares
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Forest, Optimum
 from forestsyn.ir.network import Cut
@@ -22,13 +23,15 @@ from forestsyn.ir.program import Program
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
 from forestsyn.ir.topology import Topology
+from forestsyn.ir.turns import peers_per_rank
 from forestsyn.verify import Report
 
 
 class BoundResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The best that any schedule can reach; for an allreduce, any that reduce-scatters equal shards and gathers them.
+    """The best that any schedule can reach; for an allreduce, any that reduces shards of any sizes and gathers them.
 
-    optima: one per phase, in the order in which the phases run. rank_cut: the least bandwidth that separates two
+    optima: one per phase, in the order in which the phases run. shares: what the roots of an allreduce best take, else
+    None. rank_cut: the least bandwidth that separates two
     ranks. root: the rank of broadcast and reduce, else None. seconds: time of each stage.
     """
 
@@ -36,18 +39,19 @@ class BoundResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     collective: Collective
     root: int | None
     optima: tuple[Optimum, ...]
+    shares: Shares | None
     rank_cut: Cut
     seconds: Mapping[str, float]
 
     @property
     def weight(self) -> int:
-        """W, the total root weight."""
-        return sum(self.optima[0].weights)
+        """W, the number of shards."""
+        return 1 if self.collective.rooted else self.topology.rank_count
 
     @property
     def inverse_rate(self) -> Fraction:
-        """s per GB of root weight, over all phases."""
-        return sum((optimum.inverse_rate for optimum in self.optima), Fraction(0))
+        """s per GB of a shard, over all phases."""
+        return self.weight * sum((1 / optimum.algbw for optimum in self.optima), Fraction(0))
 
     @property
     def algbw(self) -> Fraction:
@@ -63,8 +67,8 @@ class BoundResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def limit_algbw(self) -> Fraction:
         """What no schedule of any form exceeds, GB/s.
 
-        An allreduce may share the roots unevenly or overlap its phases, so its only limit here is that the whole
-        message must cross every cut between two ranks. For the other collectives it is the optimum itself.
+        An allreduce may overlap its phases, so its only limit here is that the whole message must cross every cut
+        between two ranks. For the other collectives it is the optimum itself.
         """
         return self.rank_cut.bandwidth if self.collective is Collective.ALLREDUCE else self.algbw
 
@@ -105,10 +109,7 @@ class ForestResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def load_over_bound(self) -> Fraction:
-        """The time of the trees over that of the bound; 1 is optimal.
-
-        Less than 1 can only be an allreduce whose uneven roots beat every allreduce with equal shards.
-        """
+        """The time of the trees over that of the bound; 1 is optimal."""
         return self.inverse_rate / self.bound.inverse_rate
 
     @property
@@ -124,12 +125,12 @@ class ForestResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def peers_per_rank_max(self) -> int:
         """The most distinct ranks that one rank exchanges data with, over all phases."""
-        rank_count = self.bound.topology.rank_count
-        pairs = np.zeros((rank_count, rank_count), dtype=bool)
-        for forest in self.forests:
-            tree, child = np.nonzero(forest.parents >= 0)
-            pairs[forest.parents[tree, child], child] = True
-        return int((pairs | pairs.T).sum(axis=1).max())
+        return int(peers_per_rank(self.forests).max())
+
+    @property
+    def compact(self) -> bool:
+        """Whether some forest is kept as a base and its turn."""
+        return any(forest.turn is not None for forest in self.forests)
 
 
 class CompileResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):

@@ -17,7 +17,7 @@ import msgspec
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction, Optimum
 from forestsyn.ir.topology import Topology
-from forestsyn.pipeline.names import cut_sentence, cut_vertices, ring_sentence, vertex_names
+from forestsyn.pipeline.names import cut_sentence, cut_vertices, ring_sentence, shares_sentence, vertex_names
 from forestsyn.pipeline.results import BoundResult, CompileResult, ForestResult
 
 Summary = dict[str, Any]
@@ -37,9 +37,10 @@ def bound_summary(result: BoundResult) -> Summary:
         **_bandwidths(result.collective, topology.rank_count, result.inverse_rate, result.algbw),
         "limit_algbw_exact": str(result.limit_algbw),
         "limit_algbw_GBps": float(result.limit_algbw),
+        "unequal_roots": _shares_summary(result),
         "bottleneck": optimum_summary(topology, result.bottleneck),
         "phases": [optimum_summary(topology, optimum) for optimum in result.optima],
-        "trees_per_root": max(optimum.trees_per_root for optimum in result.optima),
+        "trees_per_root": _exact_trees(result),
         "ring": _ring_summary(result),
         "verified": True,
         "files": [],
@@ -50,17 +51,18 @@ def bound_summary(result: BoundResult) -> Summary:
 def forest_summary(result: ForestResult) -> Summary:
     """What `forestsyn forest` reports: the bound, and how the trees compare with it."""
     collective, ranks = result.bound.collective, result.bound.topology.rank_count
-    demand = [chunks for chunks in result.choice.demand if chunks]
+    demand = [chunks for chunks in result.choice.demand if chunks or not collective.rooted]
     return {
         **bound_summary(result.bound),
         "reached": _bandwidths(collective, ranks, result.inverse_rate, result.algbw),
         "load_over_bound": float(result.load_over_bound),
         "load_over_bound_exact": str(result.load_over_bound),
         "trees_per_root": max(demand),
-        "trees_per_root_exact": max(optimum.trees_per_root for optimum in result.bound.optima),
+        "trees_per_root_exact": _exact_trees(result.bound),
         "chunks_per_root": [min(demand), max(demand)],
         "choice": result.choice.reason,
         "tree_count": result.tree_count,
+        "compact": result.compact,
         "depth": result.depth,
         "peers_per_rank_max": result.peers_per_rank_max,
         "seconds": dict(result.seconds),
@@ -120,6 +122,30 @@ def topology_hash(topology: Topology) -> str:
     content = {"vertices": topology.vertices, "links": topology.links, "ranks": topology.ranks}
     canonical = msgspec.json.encode(content, enc_hook=str, order="sorted")
     return hashlib.sha256(canonical).hexdigest()
+
+
+def _exact_trees(result: BoundResult) -> int:
+    return max(optimum.trees_per_root * max(optimum.weights) for optimum in result.optima)
+
+
+def _shares_summary(result: BoundResult) -> Summary | None:
+    """What the roots of an allreduce take, and how that compares with equal roots and with what no shares exceed."""
+    shares = result.shares
+    if shares is None:
+        return None
+    gain = shares.algbw / shares.equal_algbw - 1
+    return {
+        "used": gain > 0,
+        "weights": list(shares.weights),
+        "gain_exact": str(gain),
+        "gain": float(gain),
+        "equal_algbw_exact": str(shares.equal_algbw),
+        "equal_algbw_GBps": float(shares.equal_algbw),
+        "limit_algbw_exact": str(shares.limit_algbw),
+        "limit_algbw_GBps": float(shares.limit_algbw),
+        "optimal": shares.is_optimal,
+        "text": shares_sentence(shares),
+    }
 
 
 def _ring_summary(result: BoundResult) -> Summary:

@@ -2,7 +2,8 @@
 
 Every row is checked to be one tree (all parent chains end at the root, by pointer doubling in ⌈log₂ N⌉ rounds),
 every edge to run along links that exist and through vertices that are not ranks, and every link's load against
-time_units × bandwidth, in integers. How the trees were found plays no part.
+time_units × bandwidth, in integers. A base with a turn is checked without being written out (`verify.turn`). How the
+trees were found plays no part.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from forestsyn.ir.forest import Direction, Forest
 from forestsyn.ir.topology import Topology
 from forestsyn.verify.certificate import MAXIMUM_VIOLATIONS, reject_if_any
+from forestsyn.verify.links import find_links
+from forestsyn.verify.turn import link_cycles, rank_cycles, turn_violations, whole_sums
 
 _INT64_LIMIT = 2**63
 _Array = npt.NDArray[Any]
@@ -24,7 +27,8 @@ _Array = npt.NDArray[Any]
 
 def verify_forest(topology: Topology, forest: Forest) -> None:
     """Check `forest` against the physical links of `topology`; raises VerificationError listing what it found."""
-    for check in (_malformed, _out_of_range, _wrong_trees, _wrong_demand, _wrong_routes, _overloads):
+    checks = (_malformed, _out_of_range, turn_violations, _wrong_trees, _wrong_demand, _wrong_routes, _overloads)
+    for check in checks:
         reject_if_any("the forest", check(topology, forest))
 
 
@@ -33,8 +37,30 @@ def forest_load(topology: Topology, forest: Forest) -> Fraction:
 
     `forest` must have passed `verify_forest`, except for its time units.
     """
-    loads = _link_loads(topology, forest)
-    return max(Fraction(load) / link.bandwidth for load, link in zip(loads, topology.links, strict=True))
+    busiest: dict[Fraction, int] = {}
+    for load, link in zip(link_loads(topology, forest), topology.links, strict=True):
+        busiest[link.bandwidth] = max(load, busiest.get(link.bandwidth, 0))
+    return max(load / bandwidth for bandwidth, load in busiest.items())
+
+
+def link_loads(topology: Topology, forest: Forest) -> list[int]:
+    """How many unit trees every link carries, in order, exact. `forest` as for `forest_load`.
+
+    Counted in int64 where no sum can reach its limit, else in unbounded integers.
+    """
+    _, _, owners, links = _hops(topology, forest.routes)
+    longest_route = max((len(route) for route in forest.routes), default=0)
+    bound = sum(forest.multiplicities.tolist()) * topology.rank_count * longest_route * forest.turns
+    dtype: Any = np.int64 if bound < _INT64_LIMIT else object
+    trees, children = np.nonzero(forest.parents >= 0)
+    route_loads: _Array = np.zeros(len(forest.routes), dtype=dtype)
+    np.add.at(route_loads, forest.edge_routes[trees, children], forest.multiplicities.astype(dtype)[trees])
+    sums: _Array = np.zeros(len(topology.links), dtype=dtype)
+    np.add.at(sums, links, route_loads[owners])
+    if forest.turn is not None:
+        sums = whole_sums(forest, link_cycles(topology, forest.turn), sums)
+    loads: list[int] = sums.tolist()
+    return loads
 
 
 def _malformed(topology: Topology, forest: Forest) -> list[str]:
@@ -105,12 +131,13 @@ def _wrong_trees(topology: Topology, forest: Forest) -> list[str]:
 
 
 def _wrong_demand(topology: Topology, forest: Forest) -> list[str]:
-    totals = [0] * topology.rank_count
-    for root, multiplicity in zip(forest.roots.tolist(), forest.multiplicities.tolist(), strict=True):
-        totals[root] += multiplicity
+    totals: _Array = np.zeros(topology.rank_count, dtype=object)
+    np.add.at(totals, forest.roots, forest.multiplicities.astype(object))
+    if forest.turn is not None:
+        totals = whole_sums(forest, rank_cycles(topology, forest.turn), totals)
     return [
         f"root {rank} ({topology.rank_name(rank)}) has {total} trees, its demand is {demand}"
-        for rank, (total, demand) in enumerate(zip(totals, forest.demand, strict=True))
+        for rank, (total, demand) in enumerate(zip(totals.tolist(), forest.demand, strict=True))
         if total != demand
     ]
 
@@ -152,27 +179,12 @@ def _misplaced_edges(topology: Topology, forest: Forest) -> list[str]:
 
 def _overloads(topology: Topology, forest: Forest) -> list[str]:
     violations = []
-    for load, link in zip(_link_loads(topology, forest), topology.links, strict=True):
+    for load, link in zip(link_loads(topology, forest), topology.links, strict=True):
         limit = forest.time_units * link.bandwidth
         if load > limit:
             ends = f"{topology.vertices[link.tail].name} -> {topology.vertices[link.head].name}"
             violations.append(f"link {ends} carries {load} trees, its limit is {limit}")
     return violations
-
-
-def _link_loads(topology: Topology, forest: Forest) -> list[int]:
-    """The load of every link in order, exact: int64 where no sum can reach its limit, else unbounded integers."""
-    _, _, owners, links = _hops(topology, forest.routes)
-    longest_route = max((len(route) for route in forest.routes), default=0)
-    bound = sum(forest.multiplicities.tolist()) * topology.rank_count * longest_route
-    dtype: Any = np.int64 if bound < _INT64_LIMIT else object
-    trees, children = np.nonzero(forest.parents >= 0)
-    route_loads: _Array = np.zeros(len(forest.routes), dtype=dtype)
-    np.add.at(route_loads, forest.edge_routes[trees, children], forest.multiplicities.astype(dtype)[trees])
-    link_loads: _Array = np.zeros(len(topology.links), dtype=dtype)
-    np.add.at(link_loads, links, route_loads[owners])
-    loads: list[int] = link_loads.tolist()
-    return loads
 
 
 def _hops(topology: Topology, routes: tuple[tuple[int, ...], ...]) -> tuple[_Array, _Array, _Array, _Array]:
@@ -182,10 +194,7 @@ def _hops(topology: Topology, routes: tuple[tuple[int, ...], ...]) -> tuple[_Arr
     owners = np.repeat(np.arange(len(routes)), lengths)
     inside = owners[:-1] == owners[1:]
     tails, heads, owners = vertices[:-1][inside], vertices[1:][inside], owners[:-1][inside]
-    keys = np.array([link.tail * len(topology.vertices) + link.head for link in topology.links], dtype=np.int64)
-    wanted = tails * len(topology.vertices) + heads
-    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return tails, heads, owners, np.where(keys[position] == wanted, position, -1)
+    return tails, heads, owners, find_links(topology, tails, heads)
 
 
 def _first(mask: _Array) -> list[int]:
