@@ -21,7 +21,8 @@ def bound(topology_spec: str, collective: Collective, root: int | None, as_json:
     """Print the best throughput that any schedule can reach on T.
 
     The optimum is exact. It comes with the cut that proves it and with the most that an NCCL-style ring could reach.
-    That of allreduce is for equal shards, reduced and then gathered; a limit for every other form is printed too.
+    That of allreduce is for shards that are reduced and then gathered, equal ones or, where these are faster, unequal
+    ones; a limit for every other form is printed too.
 
     \b
     Examples:
@@ -70,8 +71,10 @@ def bandwidth_text(values: dict[str, Any]) -> str:
 def _limit_facts(summary: dict[str, Any]) -> list[Row]:
     if summary["collective"] != Collective.ALLREDUCE:
         return []
-    limit = f"equal shards, reduced then gathered; no form exceeds {summary['limit_algbw_GBps']:.2f} GB/s algbw"
-    return [("holds for", limit)]
+    limit = (
+        f"shards of any sizes, reduced then gathered; no form exceeds {summary['limit_algbw_GBps']:.2f} GB/s algbw"
+    )
+    return [("holds for", limit), ("roots", summary["unequal_roots"]["text"])]
 
 
 def _unit(summary: dict[str, Any]) -> str:

@@ -198,12 +198,8 @@ class _Chooser:
         demands = [hand_out(total, self._weights)]
         if self._unequal:
             demands.append(hand_out(total, (1,) * len(self._weights)))
-        choices = [self.at(demand, f"{reason}{self._spread(demand)}") for demand in demands]
+        choices = [self.at(demand, reason) for demand in demands]
         return min(choices, key=lambda choice: choice.loss)
-
-    def _spread(self, demand: tuple[int, ...]) -> str:
-        fewest, most = min(demand), max(demand)
-        return "" if self._collective.rooted or fewest == most else f", {fewest} to {most} per root"
 
     def _per_phase(self, solve: Callable[[Direction], _Solved]) -> tuple[_Solved, ...]:
         return tuple(solve(direction) for direction in self._directions)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
+from forestsyn.core.shares import Shares
 from forestsyn.ir.forest import Direction, Optimum
 from forestsyn.ir.network import Cut
 from forestsyn.ir.topology import Topology
@@ -31,10 +32,26 @@ def cut_sentence(topology: Topology, optimum: Optimum) -> str:
     inside, outside = _cut_sides(topology, optimum.cut)
     small = len(inside) <= len(outside)
     verb = "leave" if small == (optimum.direction is Direction.OUT) else "enter"
-    rooted = sum(optimum.weights) == 1
-    load = "the message" if rooted else f"{optimum.cut.demand} of {topology.rank_count} shards"
+    total = sum(optimum.weights)
+    parts = "shards" if len(set(optimum.weights)) == 1 else "parts"
+    load = "the message" if total == 1 else f"{optimum.cut.demand} of {total} {parts}"
     side = side_text(topology, inside if small else outside)
     return f"{load} must {verb} {side} through {decimal_text(optimum.cut.bandwidth)} GB/s"
+
+
+def shares_sentence(shares: Shares) -> str:
+    """Who roots how much of an allreduce, and what that gains."""
+    proof = "" if shares.is_optimal else f"; no shares exceed {decimal_text(shares.limit_algbw)} GB/s"
+    if len(set(shares.weights)) == 1:
+        return (
+            f"equal, 1/{len(shares.weights)} of the data each{', which is best' if shares.is_optimal else ''}{proof}"
+        )
+    counts = sorted(Counter(shares.shares).items(), reverse=True)
+    told = ", ".join(f"{share} at {count} rank{'s' * (count > 1)}" for share, count in counts[:_NAMED])
+    rest = f" and {len(counts) - _NAMED} more sizes" if len(counts) > _NAMED else ""
+    gain = float(100 * (shares.algbw / shares.equal_algbw - 1))
+    equal = decimal_text(shares.equal_algbw)
+    return f"unequal, {told}{rest}: {gain:.3g} % above equal roots ({equal} GB/s algbw){proof}"
 
 
 def ring_sentence(topology: Topology, cut: Cut) -> str:

@@ -1,8 +1,8 @@
 """What the pipeline returns: every stage's value by name, and the figures that follow from them, all exact.
 
-Inverse rates are in s per GB of one rank's shard for allgather, reduce-scatter and allreduce (whose two phases add up;
-where its roots are unequal, of the mean shard), of the whole message for broadcast and reduce. With the number W of
-shards (that of the ranks, or 1),
+Inverse rates are in s per GB of one rank's shard for allgather, reduce-scatter and allreduce (whose two phases add
+up; where its roots are unequal, of the mean shard), of the whole message for broadcast and reduce. With the number W
+of shards (that of the ranks, or 1),
 
     algbw = W / inverse_rate    and    busbw = algbw × busbw_factor.
 """
@@ -30,9 +30,9 @@ from forestsyn.verify import Report
 class BoundResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The best that any schedule can reach; for an allreduce, any that reduces shards of any sizes and gathers them.
 
-    optima: one per phase, in the order in which the phases run. shares: what the roots of an allreduce best take, else
-    None. rank_cut: the least bandwidth that separates two
-    ranks. root: the rank of broadcast and reduce, else None. seconds: time of each stage.
+    optima: one per phase, in the order in which the phases run. shares: what the roots of an allreduce best take,
+    else None. rank_cut: the least bandwidth that separates two ranks. root: the rank of broadcast and reduce, else
+    None. seconds: time of each stage.
     """
 
     topology: Topology

@@ -37,7 +37,7 @@ def synthesize(
     """
     limit = bound(topology, collective, root, observer=observer)
     stages = Stages(observer)
-    choice = choose_demand(topology, collective, limit.root, trees, tolerance, chunked)
+    choice = choose_demand(topology, collective, limit.root, trees, tolerance, chunked, limit.optima)
     phases = [
         (optimum.direction, time_units) for optimum, time_units in zip(limit.optima, choice.time_units, strict=True)
     ]
