@@ -48,13 +48,13 @@ def fill_shares(network: FlowNetwork, family: Family) -> Filling:
 
     Every rank must be within reach of every other.
     """
-    total = family_bound(network, family)
     while True:
-        shares, tight = _least_shares(network, total)
+        total = family_bound(network, family)
+        flows = _ShareFlows(network, total)
+        shares = _least_shares(flows)
         if sum(shares) == total:
             return Filling(total=total, shares=tuple(shares), family=family)
-        family = tight
-        total = family_bound(network, family)
+        family = _tight_family(flows, shares)
 
 
 def family_bound(network: FlowNetwork, family: Family) -> Fraction:
@@ -77,17 +77,20 @@ class Entrances:
         return sum(capacity for head in part for tail, capacity in self._incoming[head] if tail not in inside)
 
 
-def _least_shares(network: FlowNetwork, total: Fraction) -> tuple[list[Fraction], Family]:
-    """Shares of the least sum for k = `total`, as even as they can be, and a family of tight sets."""
-    shares = [Fraction(0)] * network.rank_count
-    flows = _ShareFlows(network, total)
-    free = list(range(network.rank_count))
+def _least_shares(flows: _ShareFlows) -> list[Fraction]:
+    """Shares of the least sum for k = `flows.total`, as even as they can be."""
+    shares = [Fraction(0)] * flows.network.rank_count
+    free = list(range(flows.network.rank_count))
     while free:
         _raise_to_level(flows, shares, free)
         if shares[free[0]] == 0:
             break
-        free = [rank for rank in free if not flows.is_tight(rank)]
-    return shares, _tight_family(flows, shares)
+        fixed: set[int] = set()
+        for rank in free:
+            if rank not in fixed and flows.is_tight(rank):
+                fixed.update(flows.set_around())
+        free = [rank for rank in free if rank not in fixed]
+    return shares
 
 
 def _tight_family(flows: _ShareFlows, shares: list[Fraction]) -> Family:
@@ -110,6 +113,7 @@ def _tight_family(flows: _ShareFlows, shares: list[Fraction]) -> Family:
 
 def _raise_to_level(flows: _ShareFlows, shares: list[Fraction], free: list[int]) -> None:
     """Give all free ranks the lowest common share with which no set is violated."""
+    # A set that the higher level before did not violate can only be violated now if it holds a free rank.
     open_ranks, ranks = set(free), range(flows.network.rank_count)
 
     def set_level(level: Fraction) -> None:
@@ -118,7 +122,7 @@ def _raise_to_level(flows: _ShareFlows, shares: list[Fraction], free: list[int])
         flows.update(shares)
 
     set_level(Fraction(0))
-    for rank in ranks:
+    for rank in free:
         while flows.is_short(rank):
             part = flows.set_around()
             fixed = sum((shares[v] for v in part if v in ranks and v not in open_ranks), Fraction(0))

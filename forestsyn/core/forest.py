@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forestsyn.core.cluster import groupings
-from forestsyn.core.hierarchy import Rows, pack_cluster
+from forestsyn.core.hierarchy import pack_cluster
+from forestsyn.core.layout import Rows
 from forestsyn.core.logical import LogicalGraph, Route
 from forestsyn.core.network import host_names, vertex_order
 from forestsyn.core.optimum import directed_network

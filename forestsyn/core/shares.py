@@ -106,7 +106,7 @@ def solve_shares(topology: Topology) -> Shares:
     networks = (into, out)
     equal = (1,) * topology.rank_count
     times = {equal: _time(topology, networks, equal)}
-    families = _per_phase(networks, lambda network: _natural_family(topology, network))
+    families = _per_phase(networks, lambda network: _likely_family(topology, network))
     bound, certificate = _proven(networks, _family_prices(families))
     if times[equal] > bound:
         fillings = _per_phase(networks, lambda network: fill_shares(network, families[network is out]))
@@ -147,21 +147,28 @@ def _time(topology: Topology, networks: _Networks, weights: tuple[int, ...]) -> 
     """T(weights / Σ weights), exact."""
 
     def phase(network: FlowNetwork) -> Fraction:
-        inside = set(worst_cut(topology, network, weights))
-        outside = [vertex for vertex in range(network.vertex_count) if vertex not in inside]
-        weight = sum(weights[vertex] for vertex in inside if vertex < network.rank_count)
-        return weight / (sum(weights) * network.unit * Entrances(network).capacity(outside))
+        outside = _bottleneck(topology, network, weights)
+        demand = sum(weights) - sum(weights[vertex] for vertex in outside if vertex < network.rank_count)
+        return demand / (sum(weights) * network.unit * Entrances(network).capacity(outside))
 
     return sum(_per_phase(networks, phase), Fraction(0))
 
 
-def _natural_family(topology: Topology, network: FlowNetwork) -> Family:
-    """Every rank alone or every host, whichever bounds more."""
+def _bottleneck(topology: Topology, network: FlowNetwork, weights: tuple[int, ...]) -> tuple[int, ...]:
+    """The set that what is rooted outside enters most slowly."""
+    inside = set(worst_cut(topology, network, weights))
+    return tuple(vertex for vertex in range(network.vertex_count) if vertex not in inside)
+
+
+def _likely_family(topology: Topology, network: FlowNetwork) -> Family:
+    """Every rank alone, every host, or the bottleneck of equal shares and the rest, whichever bounds most."""
     ranks = range(network.rank_count)
     hosts: dict[str | None, list[int]] = {}
     for vertex, host in enumerate(host_names(topology)):
         hosts.setdefault(host, []).append(vertex)
-    families: list[Family] = [tuple((rank,) for rank in ranks)]
+    bottleneck = _bottleneck(topology, network, (1,) * network.rank_count)
+    rest = tuple(vertex for vertex in range(network.vertex_count) if vertex not in set(bottleneck))
+    families: list[Family] = [tuple((rank,) for rank in ranks), (bottleneck, rest)]
     by_host = tuple(tuple(part) for host, part in hosts.items() if host is not None and part[0] in ranks)
     if len(by_host) > 1:
         families.append(by_host)

@@ -465,7 +465,9 @@ def _nothing(*_: object) -> None:
     return None
 
 
-HIERARCHY, INSIDE, CROSSING = (f"forestsyn.core.{name}" for name in ("hierarchy", "inside", "crossing"))
+HIERARCHY, LAYOUT, INSIDE, CROSSING = (
+    f"forestsyn.core.{name}" for name in ("hierarchy", "layout", "inside", "crossing")
+)
 
 INJECTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "no cluster": (f"{HIERARCHY}.find_cluster", _instead(_nothing)),
@@ -479,14 +481,14 @@ INJECTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "chains inside": (f"{INSIDE}.Insides.solve", _after(_chains)),
     "all hosts alike": ("forestsyn.core.cluster.Host.shape", _instead(lambda host: (len(host.ranks),))),
     "no violated set inside": (f"{INSIDE}.RootedFlows.first_violation", _instead(_nothing)),
-    "a knot between hosts": (f"{HIERARCHY}.circle_shape", _after(_knotted)),
-    "a star of hosts": (f"{HIERARCHY}.circle_shape", _after(_star)),
-    "a chain of hosts": (f"{HIERARCHY}.circle_shape", _after(_chain)),
+    "a knot between hosts": (f"{LAYOUT}.circle_shape", _after(_knotted)),
+    "a star of hosts": (f"{LAYOUT}.circle_shape", _after(_star)),
+    "a chain of hosts": (f"{LAYOUT}.circle_shape", _after(_chain)),
     "no repair of exits": (f"{CROSSING}.Exits.repaired", _instead(_unrepaired)),
     "repair gives up": (f"{CROSSING}.Exits.repaired", _instead(_nothing)),
     "all out by one port": (f"{CROSSING}.Exits.repaired", _instead(_first_exit)),
-    "routes through thin air": (f"{HIERARCHY}.Fabric.routes", _instead(_straight)),
-    "no route": (f"{HIERARCHY}.Fabric.routes", _instead(_nothing)),
+    "routes through thin air": (f"{LAYOUT}.Fabric.routes", _instead(_straight)),
+    "no route": (f"{LAYOUT}.Fabric.routes", _instead(_nothing)),
     "no layers": ("forestsyn.core.trees.pack_layers", _instead(_nothing)),
     "a plan that turns back": ("forestsyn.core.splitting._plan", _instead(_all_back)),
 }
