@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe_machine
-from benchmarks.report import Row, growth, is_good, render, table
+from benchmarks.report import Row, failures, growth, is_good, render, table
 from benchmarks.workloads import Workload, chosen_workloads
 
 
@@ -31,9 +31,7 @@ def main() -> int:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if options.output:
         options.output.write_text(render(results), encoding="utf-8")
-    print(table(rows))
-    print()
-    print(growth(rows))
+    print("\n\n".join(part for part in (table(rows), failures(rows), growth(rows)) if part))
     return 0 if all(is_good(row) for row in rows) else 1
 
 

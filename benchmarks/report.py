@@ -20,20 +20,32 @@ GROWTH_FROM = 128
 def render(results: dict[str, Any]) -> str:
     """The whole report of a results document."""
     rows = results["workloads"]
-    parts = ["# Benchmark of the core", _about(results), table(rows), growth(rows), _machine(results["machine"])]
+    parts = [
+        "# Benchmark of the core",
+        _about(results),
+        table(rows),
+        failures(rows),
+        growth(rows),
+        _machine(results["machine"]),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def table(rows: list[Row]) -> str:
     """One line per workload, columns aligned."""
     lines = [_HEADINGS, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADINGS))]
+    widths = [max(2, *(len(line[column]) for line in lines)) for column in range(len(_HEADINGS))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     padded = [
         [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
         for line in lines
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in [padded[0], rule, *padded[1:]])
+
+
+def failures(rows: list[Row]) -> str:
+    """What went wrong, for each workload that failed; empty when none did."""
+    return "\n".join(f"- {row['name']} failed: {row['error']}" for row in rows if "error" in row)
 
 
 def growth(rows: list[Row]) -> str:
@@ -65,7 +77,7 @@ def _exponent(smaller: Row, larger: Row) -> float:
 
 def _cells(row: Row) -> tuple[str, ...]:
     if "error" in row:
-        return (row["name"], *([""] * (len(_HEADINGS) - 2)), row["error"])
+        return (row["name"], *([""] * (len(_HEADINGS) - 2)), "failed")
     seconds = row["seconds"]
     return (
         row["name"],
@@ -74,7 +86,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _short(row["core_seconds"]),
         "" if row["goal_seconds"] is None else f"{row['goal_seconds']:g}",
         _short(row["pipeline_seconds"]),
-        f"{row['core_over_floor']:.1f}",
+        f"{row['core_over_floor']:.{1 if row['core_over_floor'] >= 1 else 2}f}",
         f"{row['peak_bytes'] / 2**20:.0f}",
         str(row["depth"]),
         "" if row["goal_depth"] is None else str(row["goal_depth"]),
