@@ -39,6 +39,7 @@ from forestsyn.ir.topology import Topology
 
 _Result = TypeVar("_Result")
 _Networks = tuple[FlowNetwork, FlowNetwork]
+_Parts = tuple[tuple[int, ...], tuple[int, ...]]
 
 #: The phases of an allreduce, in the order in which they run.
 PHASES = (Direction.IN, Direction.OUT)
@@ -105,20 +106,25 @@ def solve_shares(topology: Topology) -> Shares:
     into, out = (directed_network(topology, direction) for direction in PHASES)
     networks = (into, out)
     equal = (1,) * topology.rank_count
-    times = {equal: _time(topology, networks, equal)}
-    families = _per_phase(networks, lambda network: _likely_family(topology, network))
+    bottlenecks = _bottlenecks(topology, networks, equal)
+    times = {equal: _time(networks, equal, bottlenecks)}
+    families = _per_phase(networks, lambda network: _likely_family(topology, network, bottlenecks[network is out]))
     bound, certificate = _proven(networks, _family_prices(families))
+
+    def offer(weights: tuple[int, ...]) -> None:
+        if weights not in times:
+            times[weights] = _time(networks, weights, _bottlenecks(topology, networks, weights))
+
     if times[equal] > bound:
         fillings = _per_phase(networks, lambda network: fill_shares(network, families[network is out]))
         families = (fillings[0].family, fillings[1].family)
         bound, certificate = _proven(networks, _family_prices(families))
-        for weights in (whole_weights(filling.shares) for filling in fillings):
-            times[weights] = _time(topology, networks, weights)
+        for filling in fillings:
+            offer(whole_weights(filling.shares))
     if min(times.values()) > (1 + WORTH_A_PROGRAM) * bound:
         shares, prices = solve_duplex(networks, families)
         bound, certificate = max((bound, certificate), _proven(networks, prices), key=lambda proof: proof[0])
-        weights = whole_weights(shares)
-        times[weights] = _time(topology, networks, weights)
+        offer(whole_weights(shares))
     best = min(times, key=lambda weights: times[weights])
     return Shares(
         weights=best,
@@ -143,31 +149,32 @@ def _per_phase(networks: _Networks, solve: Callable[[FlowNetwork], _Result]) -> 
     return first, first if networks[0] == networks[1] else solve(networks[1])
 
 
-def _time(topology: Topology, networks: _Networks, weights: tuple[int, ...]) -> Fraction:
+def _bottlenecks(topology: Topology, networks: _Networks, weights: tuple[int, ...]) -> _Parts:
+    """For each phase the set that what is rooted outside enters most slowly."""
+
+    def phase(network: FlowNetwork) -> tuple[int, ...]:
+        inside = set(worst_cut(topology, network, weights))
+        return tuple(vertex for vertex in range(network.vertex_count) if vertex not in inside)
+
+    return _per_phase(networks, phase)
+
+
+def _time(networks: _Networks, weights: tuple[int, ...], bottlenecks: _Parts) -> Fraction:
     """T(weights / Σ weights), exact."""
-
-    def phase(network: FlowNetwork) -> Fraction:
-        outside = _bottleneck(topology, network, weights)
-        demand = sum(weights) - sum(weights[vertex] for vertex in outside if vertex < network.rank_count)
-        return demand / (sum(weights) * network.unit * Entrances(network).capacity(outside))
-
-    return sum(_per_phase(networks, phase), Fraction(0))
+    time = Fraction(0)
+    for network, part in zip(networks, bottlenecks, strict=True):
+        demand = sum(weights) - sum(weights[vertex] for vertex in part if vertex < network.rank_count)
+        time += demand / (sum(weights) * network.unit * Entrances(network).capacity(part))
+    return time
 
 
-def _bottleneck(topology: Topology, network: FlowNetwork, weights: tuple[int, ...]) -> tuple[int, ...]:
-    """The set that what is rooted outside enters most slowly."""
-    inside = set(worst_cut(topology, network, weights))
-    return tuple(vertex for vertex in range(network.vertex_count) if vertex not in inside)
-
-
-def _likely_family(topology: Topology, network: FlowNetwork) -> Family:
-    """Every rank alone, every host, or the bottleneck of equal shares and the rest, whichever bounds most."""
+def _likely_family(topology: Topology, network: FlowNetwork, bottleneck: tuple[int, ...]) -> Family:
+    """Every rank alone, every host, or a bottleneck and the rest, whichever bounds most."""
     ranks = range(network.rank_count)
     hosts: dict[str | None, list[int]] = {}
     for vertex, host in enumerate(host_names(topology)):
         hosts.setdefault(host, []).append(vertex)
-    bottleneck = _bottleneck(topology, network, (1,) * network.rank_count)
-    rest = tuple(vertex for vertex in range(network.vertex_count) if vertex not in set(bottleneck))
+    rest = tuple(sorted(set(range(network.vertex_count)) - set(bottleneck)))
     families: list[Family] = [tuple((rank,) for rank in ranks), (bottleneck, rest)]
     by_host = tuple(tuple(part) for host, part in hosts.items() if host is not None and part[0] in ranks)
     if len(by_host) > 1:
