@@ -1,9 +1,9 @@
 """The certificate of the lower bound: trees that span all ranks and overload no physical link.
 
-Every row is checked to be one tree (all parent chains end at the root, by pointer doubling in ⌈log₂ N⌉ rounds),
-every edge to run along links that exist and through vertices that are not ranks, and every link's load against
-time_units × bandwidth, in integers. A base with a turn is checked without being written out (`verify.turn`). How the
-trees were found plays no part.
+Every row is checked to be one tree (all parent chains end at the root, by pointer doubling in about log₂ depth
+rounds), every edge to run along links that exist and through vertices that are not ranks, and every link's load
+against time_units × bandwidth, in integers. A base with a turn is checked without being written out (`verify.turn`).
+How the trees were found plays no part.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ def _wrong_trees(topology: Topology, forest: Forest) -> list[str]:
         return violations
     ancestor: _Array = np.where(is_root, ranks, forest.parents)
     for _ in range(topology.rank_count.bit_length()):
-        ancestor = np.take_along_axis(ancestor, ancestor, axis=1)
+        further = np.take_along_axis(ancestor, ancestor, axis=1)
+        if np.array_equal(further, ancestor):
+            break
+        ancestor = further
     return [
         f"tree {tree} does not connect rank {rank} with its root, rank {forest.roots[tree]}: its parents form a cycle"
         for tree, rank in _first_pairs(ancestor != forest.roots[:, None])
