@@ -13,8 +13,8 @@ _HEADINGS = (
     *("network", "optimum", "time", "forest", "check", "core s", "goal s", "pipeline s"),
     *("/ N flows", "peak MiB", "depth", "goal", "peers", "trees", "load / bound"),
 )
-#: Growth below this many ranks says more about fixed costs than about the algorithms.
-GROWTH_FROM = 128
+#: Below 128 ranks growth says more about fixed costs than about the algorithms; beyond 2,048 forests are compact.
+GROWTH_RANGE = range(128, 2_048 + 1)
 
 
 def render(results: dict[str, Any]) -> str:
@@ -53,7 +53,7 @@ def growth(rows: list[Row]) -> str:
     lines = []
     for family in dict.fromkeys(row["family"] for row in rows if row["family"]):
         members = [row for row in rows if row["family"] == family and "error" not in row]
-        large = [row for row in members if row["ranks"] >= GROWTH_FROM]
+        large = [row for row in members if row["ranks"] in GROWTH_RANGE]
         if len(members) < 2:
             continue
         steps = ", ".join(f"{a['ranks']} to {b['ranks']}: {_exponent(a, b):.2f}" for a, b in pairwise(members))
