@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import msgspec
 import numpy as np
 
 from forestsyn.ir.turns import expanded, peers_per_rank, rank_turn
-from forestsyn.verify.forest import link_loads, verify_forest
+from forestsyn.verify.forest import forest_load, link_loads, verify_forest
 from tests.compact import RING_TURN, ring_forest, ring_topology
-from tests.samples import small_forest
-from tests.strategies import reordered
+from tests.samples import make_forest, small_forest
+from tests.strategies import make_topology, reordered
 
 
 def test_the_ring_of_hosts() -> None:
@@ -59,3 +61,18 @@ def test_a_star_in_every_place_needs_no_memory_for_pairs() -> None:
         turns=count,
     )
     assert peers_per_rank([forest, forest]).tolist() == [count - 1] * count
+
+
+def test_sums_beyond_64_bits_are_exact() -> None:
+    """The base alone fits; 40 turns of it, on a link that every turn leaves in place, do not."""
+    switches = {(2 + step, 2 + (step + 1) % 40): Fraction(1) for step in range(40)}
+    topology = make_topology(2, 40, {(0, 1): Fraction(1), (1, 0): Fraction(1), **switches})
+    forest = msgspec.structs.replace(
+        make_forest(2, [(0, 1)], [(0, 2**60, {1: 0}, {1: 0})]),
+        demand=(40 * 2**60, 0),
+        time_units=Fraction(40 * 2**60),
+        turn=np.array([0, 1, *(2 + (step + 1) % 40 for step in range(40))], dtype=np.int32),
+        turns=40,
+    )
+    verify_forest(topology, forest)
+    assert forest_load(topology, forest) == 40 * 2**60
