@@ -26,7 +26,7 @@ from typing import TypeVar
 
 import msgspec
 
-from forestsyn.core.optimum import solve_optimum
+from forestsyn.core.optimum import directed_network, solve_optimum
 from forestsyn.core.shares import solve_shares
 from forestsyn.core.timing import solve_time_units
 from forestsyn.errors import InputError
@@ -114,6 +114,7 @@ class _Chooser:
         self._topology = topology
         self._collective = collective
         self._directions = phases(collective)
+        self._alike = directed_network(topology, Direction.IN) == directed_network(topology, Direction.OUT)
         if optima is None:
             weights = best_weights(topology, collective, root)
             optima = self._per_phase(lambda direction: solve_optimum(topology, weights, direction))
@@ -124,10 +125,14 @@ class _Chooser:
 
     def asked(self, k: int) -> Choice:
         """k trees per root; per root on average where unequal roots are better."""
-        return self._best_of(k * self._roots, f"{self._counted(k * self._roots)} as asked")
+        total = k * self._roots
+        return self._best_of(total, f"{self._counted(total)} as asked", Fraction(0))
 
     def at(self, demand: tuple[int, ...], reason: str) -> Choice:
-        times = self._per_phase(lambda direction: solve_time_units(self._topology, demand, direction))
+        if self._alike:
+            times = (solve_time_units(self._topology, demand, Direction.OUT),) * len(self._directions)
+        else:
+            times = self._per_phase(lambda direction: solve_time_units(self._topology, demand, direction))
         optimal = sum((optimum.inverse_rate for optimum in self._optima), Fraction(0))
         weight = Fraction(sum(demand), sum(self._weights))
         loss = sum(times, Fraction(0)) / (weight * optimal) - 1
@@ -185,7 +190,7 @@ class _Chooser:
     def _first(self, totals: Iterator[tuple[int, str]], tolerance: Fraction, otherwise: str) -> Choice:
         best: Choice | None = None
         for total, reason in totals:
-            choice = self._best_of(total, reason)
+            choice = self._best_of(total, reason, tolerance)
             if choice.loss <= tolerance:
                 return choice
             if best is None or choice.loss < best.loss:
@@ -193,13 +198,13 @@ class _Chooser:
         assert best is not None, "every caller offers a candidate"
         return msgspec.structs.replace(best, reason=f"{otherwise}, {_lost(best.loss)}")
 
-    def _best_of(self, total: int, reason: str) -> Choice:
+    def _best_of(self, total: int, reason: str, tolerance: Fraction) -> Choice:
         """`total` unit trees in proportion to the weights, or as evenly as they go where rounding spoils that."""
-        demands = [hand_out(total, self._weights)]
-        if self._unequal:
-            demands.append(hand_out(total, (1,) * len(self._weights)))
-        choices = [self.at(demand, reason) for demand in demands]
-        return min(choices, key=lambda choice: choice.loss)
+        choice = self.at(hand_out(total, self._weights), reason)
+        if choice.loss <= tolerance or not self._unequal:
+            return choice
+        even = self.at(hand_out(total, (1,) * self._roots), reason)
+        return min(choice, even, key=lambda one: one.loss)
 
     def _per_phase(self, solve: Callable[[Direction], _Solved]) -> tuple[_Solved, ...]:
         return tuple(solve(direction) for direction in self._directions)
