@@ -11,7 +11,14 @@ import click
 from forestsyn.cli.bound import bound_facts, title
 from forestsyn.cli.forest import forest_facts
 from forestsyn.cli.loading import load_timed
-from forestsyn.cli.options import byte_option, collective_options, json_option, topology_argument, tree_options
+from forestsyn.cli.options import (
+    byte_option,
+    collective_options,
+    json_option,
+    parse_wish,
+    topology_argument,
+    tree_options,
+)
 from forestsyn.cli.output import Row, print_facts, print_json
 from forestsyn.cli.progress import progress
 from forestsyn.errors import InputError
@@ -51,6 +58,8 @@ def compile_(
     root: int | None,
     trees: Literal["auto", "exact"] | int,
     tolerance: Fraction,
+    max_depth: int | None,
+    max_peers: int | None,
     target: str,
     out_of_place: bool,
     protocol: str,
@@ -88,6 +97,7 @@ def compile_(
             root,
             trees=trees,
             tolerance=tolerance,
+            wish=parse_wish(max_depth, max_peers),
             target=TARGETS[target],
             out_of_place=out_of_place,
             protocol=Protocol(protocol),

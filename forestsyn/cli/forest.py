@@ -10,7 +10,7 @@ import click
 
 from forestsyn.cli.bound import bandwidth_text, bound_facts, title
 from forestsyn.cli.loading import load_timed
-from forestsyn.cli.options import collective_options, json_option, topology_argument, tree_options
+from forestsyn.cli.options import collective_options, json_option, parse_wish, topology_argument, tree_options
 from forestsyn.cli.output import Row, print_facts, print_json
 from forestsyn.cli.progress import progress
 from forestsyn.ir.collective import Collective
@@ -28,6 +28,8 @@ def forest(
     root: int | None,
     trees: Literal["auto", "exact"] | int,
     tolerance: Fraction,
+    max_depth: int | None,
+    max_peers: int | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -51,7 +53,10 @@ def forest(
         check_writable(output)
     with progress() as observer:
         topology, loading = load_timed(topology_spec)
-        result = synthesize(topology, collective, root, trees=trees, tolerance=tolerance, observer=observer)
+        wish = parse_wish(max_depth, max_peers)
+        result = synthesize(
+            topology, collective, root, trees=trees, tolerance=tolerance, wish=wish, observer=observer
+        )
     summary = forest_summary(result)
     summary["seconds"] = loading | summary["seconds"]
     if output is not None:

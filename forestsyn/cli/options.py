@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -21,6 +21,9 @@ _MOST_TREES = 1 << 20
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 topology_argument = click.argument("topology_spec", metavar="T")
+
+if TYPE_CHECKING:
+    from forestsyn.core.wish import Wish
 
 
 def collective_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,7 +42,7 @@ def collective_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tree_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--trees` and `--tolerance`."""
+    """Add `--trees`, `--tolerance`, `--max-depth` and `--max-peers`."""
     trees = click.option(
         "--trees",
         metavar="auto|exact|K",
@@ -56,7 +59,25 @@ def tree_options(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=lambda _context, _option, value: parse_share(value, "--tolerance"),
         help="What auto may give up of the optimum.",
     )
-    return trees(tolerance(command))
+    depth = click.option(
+        "--max-depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Transfers in a chain at most; may cost throughput.",
+    )
+    peers = click.option(
+        "--max-peers", type=click.IntRange(min=1), metavar="N", help="Peers of a rank at most; may cost throughput."
+    )
+    return trees(tolerance(depth(peers(command))))
+
+
+def parse_wish(max_depth: int | None, max_peers: int | None) -> Wish | None:
+    """The wish that `--max-depth` and `--max-peers` express, None for neither."""
+    if max_depth is None and max_peers is None:
+        return None
+    from forestsyn.core.wish import Wish
+
+    return Wish(max_depth=max_depth, max_peers=max_peers)
 
 
 def byte_option(name: str, text: str) -> Callable[..., Any]:

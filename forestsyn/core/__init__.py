@@ -4,11 +4,14 @@ from forestsyn.core.choice import Choice, choose_demand
 from forestsyn.core.forest import build_forest, build_forests, mirrored
 from forestsyn.core.optimum import rank_cut, solve_optimum
 from forestsyn.core.timing import solve_time_units
+from forestsyn.core.wish import Wish, build_wished
 
 __all__ = [
     "Choice",
+    "Wish",
     "build_forest",
     "build_forests",
+    "build_wished",
     "choose_demand",
     "mirrored",
     "rank_cut",

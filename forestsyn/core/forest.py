@@ -31,10 +31,16 @@ from forestsyn.ir.topology import Topology
 
 
 def build_forest(
-    topology: Topology, demand: Sequence[int], direction: Direction, time_units: Fraction | None = None
+    topology: Topology,
+    demand: Sequence[int],
+    direction: Direction,
+    time_units: Fraction | None = None,
+    partners: int | None = None,
 ) -> Forest:
     """demand[v] unit trees at every root v, in the least time found, or in `time_units` where that suffices.
 
+    partners: how many partners a port of a switch should have at most, None for the usual number. A hint: flows
+    decide how many it needs.
     Raises InfeasibleError when a rank cannot be reached, UnsupportedError when no balanced capacities are found.
     """
     network = directed_network(topology, direction)
@@ -43,19 +49,22 @@ def build_forest(
     time = time_units if time_units is not None else Fraction(0)
     if time_units is not None:
         capacities = rounded_capacities(network, time_units * network.unit)
-        rows = pack_cluster(network, capacities, demand, hosts)
+        rows = pack_cluster(network, capacities, demand, hosts, partners)
     if rows is None:
         time, capacities = carrying_capacities(topology, network, tuple(demand), time)
-        rows = pack_cluster(network, capacities, demand, hosts) if time != time_units else None
+        rows = pack_cluster(network, capacities, demand, hosts, partners) if time != time_units else None
     if rows is None:
-        rows = _general(network, capacities, demand, hosts)
+        rows = _general(network, capacities, demand, hosts, partners)
     return _forest(rows, tuple(demand), direction, time, vertex_order(topology))
 
 
 def build_forests(
-    topology: Topology, demand: Sequence[int], times: Sequence[tuple[Direction, Fraction]]
+    topology: Topology,
+    demand: Sequence[int],
+    times: Sequence[tuple[Direction, Fraction]],
+    partners: int | None = None,
 ) -> tuple[Forest, ...]:
-    """One forest per phase (direction, U), in order.
+    """One forest per phase (direction, U), in order; `partners` as for `build_forest`.
 
     Where every link has the same bandwidth both ways, the second phase is the first one reversed: trees, and so the
     chunks of a program, are then divided only once.
@@ -66,7 +75,7 @@ def build_forests(
         if forests and symmetric:
             forests.append(mirrored(forests[0]))
         else:
-            forests.append(build_forest(topology, demand, direction, time_units))
+            forests.append(build_forest(topology, demand, direction, time_units, partners))
     return tuple(forests)
 
 
@@ -77,11 +86,15 @@ def mirrored(forest: Forest) -> Forest:
 
 
 def _general(
-    network: FlowNetwork, capacities: Sequence[int], demand: Sequence[int], hosts: Sequence[str | None]
+    network: FlowNetwork,
+    capacities: Sequence[int],
+    demand: Sequence[int],
+    hosts: Sequence[str | None],
+    partners: int | None = None,
 ) -> Rows:
     """The way that always works: remove the switches, pack, make shallow, and find the routes again."""
     graph = LogicalGraph(network, capacities)
-    split_switches(graph, demand, _far_apart(network, capacities, hosts))
+    split_switches(graph, demand, _far_apart(network, capacities, hosts), partners)
     rows = route_trees(graph, pack_shallow_trees(network.rank_count, graph.arcs(), demand))
     routes = sorted({route for row in rows for route in row.routes if route is not None})
     index: dict[Route | None, int] = {route: position for position, route in enumerate(routes)}

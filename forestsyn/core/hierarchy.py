@@ -24,6 +24,8 @@ from collections.abc import Sequence
 import msgspec
 
 from forestsyn.core.cluster import find_cluster, groupings
+from forestsyn.core.crossing import PEERS
+from forestsyn.core.inside import Insides
 from forestsyn.core.layout import Circle, Layout, Rows
 from forestsyn.core.symmetry import find_turn
 from forestsyn.ir.network import FlowNetwork
@@ -39,17 +41,25 @@ def pack_cluster(
     capacities: Sequence[int],
     demand: Sequence[int],
     host_names: Sequence[str | None],
+    partners: int | None = None,
 ) -> Rows | None:
-    """demand[v] trees at every rank v, or None where the network is no cluster that this scheme can fill."""
+    """demand[v] trees at every rank v, or None where the network is no cluster that this scheme can fill.
+
+    partners: peers of a rank in other hosts, each way, at most; None for the usual number.
+    """
     for names in groupings(network, capacities, host_names):
-        rows = _pack_hosts(network, capacities, demand, names)
+        rows = _pack_hosts(network, capacities, demand, names, partners)
         if rows is not None:
             return rows
     return None
 
 
 def _pack_hosts(
-    network: FlowNetwork, capacities: Sequence[int], demand: Sequence[int], names: Sequence[str | None]
+    network: FlowNetwork,
+    capacities: Sequence[int],
+    demand: Sequence[int],
+    names: Sequence[str | None],
+    partners: int | None,
 ) -> Rows | None:
     cluster = find_cluster(network, capacities, names)
     if cluster is None:
@@ -59,9 +69,9 @@ def _pack_hosts(
     if written * len(cluster.hosts) > SIZE_LIMIT or sum(demand) > SIZE_LIMIT:
         return None
     layout = Layout(cluster, demand) if turn is None else Circle(cluster, demand)
-    if not layout.enter():
+    if not layout.enter(Insides(partners)):
         return None
-    rows = layout.rows()
+    rows = layout.rows(PEERS if partners is None else (partners,))
     if rows is None or turn is None:
         return rows
     return msgspec.structs.replace(rows, turn=turn, turns=len(cluster.hosts))

@@ -49,7 +49,9 @@ class Inside(msgspec.Struct, frozen=True):
 class Insides:
     """Solutions of inner problems, one for all hosts of the same shape and the same wishes."""
 
-    def __init__(self) -> None:
+    def __init__(self, partners: int | None = None) -> None:
+        """partners: how many partners a port of a switch should have at most; None for the usual number."""
+        self._partners = partners
         self._known: dict[tuple[object, ...], Inside | None] = {}
 
     def solve(self, host: Host, own: Sequence[int], wanted: Sequence[int]) -> Inside | None:
@@ -59,11 +61,11 @@ class Insides:
         """
         key = (host.shape(), tuple(own), tuple(wanted))
         if key not in self._known:
-            self._known[key] = _solve(host, own, wanted)
+            self._known[key] = _solve(host, own, wanted, self._partners)
         return self._known[key]
 
 
-def _solve(host: Host, own: Sequence[int], wanted: Sequence[int]) -> Inside | None:
+def _solve(host: Host, own: Sequence[int], wanted: Sequence[int], partners: int | None) -> Inside | None:
     if len(host.ranks) == 1:
         entries = _with_room(wanted, [port.units for port in host.ingress])
         if entries is None:
@@ -79,7 +81,7 @@ def _solve(host: Host, own: Sequence[int], wanted: Sequence[int]) -> Inside | No
         flows = RootedFlows(network, network.capacities, starts)
         violation = flows.first_violation()
         if violation is None:
-            return Inside(tuple(entries), tuple(_pack(host, network, starts)))
+            return Inside(tuple(entries), tuple(_pack(host, network, starts, partners)))
         limits = _limited(host, network, starts, entries, limits, violation[1])
     return None
 
@@ -145,9 +147,9 @@ def _limited(
     return lowered
 
 
-def _pack(host: Host, network: FlowNetwork, starts: Sequence[int]) -> list[InnerTree]:
+def _pack(host: Host, network: FlowNetwork, starts: Sequence[int], partners: int | None) -> list[InnerTree]:
     graph = LogicalGraph(network, network.capacities)
-    split_switches(graph, starts, [""] * network.vertex_count)
+    split_switches(graph, starts, [""] * network.vertex_count, partners)
     trees = pack_shallow_trees(network.rank_count, graph.arcs(), starts)
     return sorted(
         (InnerTree(row.root, row.units, row.parents, row.routes) for row in route_trees(graph, trees)),

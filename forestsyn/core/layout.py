@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forestsyn.core.cluster import Cluster, Host, Port
-from forestsyn.core.crossing import PEERS, Edges, Exits, Integers, Shape, circle_shape
+from forestsyn.core.crossing import Edges, Exits, Integers, Shape, circle_shape
 from forestsyn.core.fabric import Fabric
 from forestsyn.core.inside import Inside, Insides
 from forestsyn.core.logical import Route
@@ -51,10 +51,10 @@ class Layout:
         self._insides: list[Inside] = []
         self._entries = self._inner = np.zeros((0, 0), dtype=np.int64)
 
-    def enter(self) -> bool:
+    def enter(self, solver: Insides) -> bool:
         """Settle where every tree enters every host and how it goes on inside; False where a host cannot take it."""
         wishes = self._wishes()
-        insides = self._solve_insides(wishes)
+        insides = self._solve_insides(wishes, solver)
         if insides is None:
             return False
         self._insides = insides
@@ -65,9 +65,9 @@ class Layout:
             self._inner[:, number] = self._go_on(self._entries[:, number], number, inside)
         return True
 
-    def rows(self) -> Rows | None:
-        """The forest, or None; shapes that cross the fabric less are tried when it is too narrow."""
-        for peers in PEERS:
+    def rows(self, peer_limits: Sequence[int]) -> Rows | None:
+        """The forest, or None; shapes of fewer peers, which cross the fabric less, are for planes too narrow."""
+        for peers in peer_limits:
             edges = self._leave(self._entries, circle_shape(len(self._hosts), peers))
             if edges is not None:
                 crossings = self._cross(edges)
@@ -103,8 +103,7 @@ class Layout:
                 kinds[rank] = index.setdefault((plane, position, place), len(index))
         return list(index), kinds
 
-    def _solve_insides(self, wishes: list[Integers]) -> list[Inside] | None:
-        solver = Insides()
+    def _solve_insides(self, wishes: list[Integers], solver: Insides) -> list[Inside] | None:
         insides: list[Inside] = []
         everything: dict[int, Integers] = {}
         for number, host in enumerate(self._hosts):
@@ -216,7 +215,7 @@ class Circle(Layout):
         ranks = list(cluster.hosts[0].ranks)
         self._roots = np.repeat(np.array(ranks), self._demand[ranks])
 
-    def enter(self) -> bool:
+    def enter(self, solver: Insides) -> bool:
         """As for all hosts, with the first standing for each."""
         first, count = self._hosts[0], len(self._hosts)
         wish = self._wishes()[0]
@@ -224,7 +223,7 @@ class Circle(Layout):
         if not first.ingress or not first.egress:
             return False
         wanted = _count(wish[self._roots], np.ones_like(self._roots), len(first.ingress)) * (count - 1)
-        inside = Insides().solve(first, own.tolist(), wanted.tolist())
+        inside = solver.solve(first, own.tolist(), wanted.tolist())
         if inside is None:
             return False
         self._insides = [inside] * count

@@ -31,10 +31,13 @@ from forestsyn.graph.flow import FlowSolver
 Pair = tuple[int, int, int]
 
 
-def split_switches(graph: LogicalGraph, demand: Sequence[int], hosts: Sequence[str | None]) -> None:
+def split_switches(
+    graph: LogicalGraph, demand: Sequence[int], hosts: Sequence[str | None], partners: int | None = None
+) -> None:
     """Remove every switch of `graph` in place, keeping all of `demand` reachable by every rank.
 
-    demand: unit trees per rank. hosts: the host of each vertex of the graph, None for the fabric.
+    demand: unit trees per rank. hosts: the host of each vertex of the graph, None for the fabric. partners: how many
+    partners the plan gives a port at most, None for all.
     The graph must be balanced at every switch and carry the demand.
     """
     waiting = set(range(graph.rank_count, graph.vertex_count))
@@ -45,7 +48,7 @@ def split_switches(graph: LogicalGraph, demand: Sequence[int], hosts: Sequence[s
         if len(graph.outgoing[switch].keys() | graph.incoming[switch].keys()) <= 2:
             _bypass(graph, switch)
         else:
-            _split_switch(graph, switch, demand, hosts)
+            _split_switch(graph, switch, demand, hosts, partners)
 
 
 def _bypass(graph: LogicalGraph, switch: int) -> None:
@@ -63,9 +66,11 @@ def _bypass(graph: LogicalGraph, switch: int) -> None:
                 graph.drop(tail, head, graph.capacity(tail, head))
 
 
-def _split_switch(graph: LogicalGraph, switch: int, demand: Sequence[int], hosts: Sequence[str | None]) -> None:
+def _split_switch(
+    graph: LogicalGraph, switch: int, demand: Sequence[int], hosts: Sequence[str | None], partners: int | None
+) -> None:
     proof = _Proof(graph, switch, demand)
-    chosen = proof.largest_part(_plan(graph, switch, hosts))
+    chosen = proof.largest_part(_plan(graph, switch, hosts, partners))
     _add_pair_by_pair(graph, switch, chosen, proof)
     for (tail, head), units in chosen.items():
         graph.split(tail, switch, head, units)
@@ -167,7 +172,9 @@ class _Proof:
         return short
 
 
-def _plan(graph: LogicalGraph, switch: int, hosts: Sequence[str | None]) -> dict[tuple[int, int], int]:
+def _plan(
+    graph: LogicalGraph, switch: int, hosts: Sequence[str | None], partners: int | None
+) -> dict[tuple[int, int], int]:
     """A complete splitting of `switch` that is good for trees, not yet proved.
 
     Ports are put in groups: the hosts of their ranks, or one group each where all belong to one host. Data that
@@ -178,7 +185,7 @@ def _plan(graph: LogicalGraph, switch: int, hosts: Sequence[str | None]) -> dict
     supply = dict(graph.incoming[switch])
     room = dict(graph.outgoing[switch])
     plan: dict[tuple[int, int], int] = {}
-    for pair, quota in _preferences(graph, switch, hosts):
+    for pair, quota in _preferences(graph, switch, hosts, partners):
         tail, head = pair
         units = min(quota, supply.get(tail, 0), room.get(head, 0))
         if units:
@@ -189,27 +196,27 @@ def _plan(graph: LogicalGraph, switch: int, hosts: Sequence[str | None]) -> dict
 
 
 def _preferences(
-    graph: LogicalGraph, switch: int, hosts: Sequence[str | None]
+    graph: LogicalGraph, switch: int, hosts: Sequence[str | None], partners: int | None
 ) -> Iterable[tuple[tuple[int, int], int]]:
     """Pairs with a quota each, best first; the last rounds have no quota and leave nothing over."""
     ports = sorted(graph.incoming[switch].keys() | graph.outgoing[switch].keys())
     groups = _groups(graph, switch, ports, hosts)
     size = len(groups)
     most = max([*graph.incoming[switch].values(), *graph.outgoing[switch].values()])
-    share = max(1, most // max(1, size - 1))
+    share = max(1, most // max(1, min(size - 1, partners or size)))
     widest = max(len(group) for group in groups)
     for quota in (share, 1, most):
         for distance in _distances(size):
             for start, group in enumerate(groups):
-                partners = groups[(start + distance) % size]
+                others = groups[(start + distance) % size]
                 for place, port in enumerate(group):
-                    yield (port, partners[place % len(partners)]), quota
+                    yield (port, others[place % len(others)]), quota
     for shift in range(widest):
         for distance in [*_distances(size), 0]:
             for start, group in enumerate(groups):
-                partners = groups[(start + distance) % size]
+                others = groups[(start + distance) % size]
                 for place, port in enumerate(group):
-                    partner = partners[(place + shift) % len(partners)]
+                    partner = others[(place + shift) % len(others)]
                     if partner != port:
                         yield (port, partner), most
     for port in ports:

@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 
 from forestsyn.backends import emit_msccl_xml
+from forestsyn.core import Wish
 from forestsyn.errors import InputError, UnsupportedError
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction
@@ -32,6 +33,7 @@ def compile_topology(
     *,
     trees: Trees = "auto",
     tolerance: Fraction = TOLERANCE,
+    wish: Wish | None = None,
     target: Target = EXECUTOR,
     out_of_place: bool = False,
     protocol: Protocol = Protocol.SIMPLE,
@@ -46,7 +48,9 @@ def compile_topology(
     """
     _check_window(minimum_bytes, maximum_bytes)
     _check_ranks(topology, target)
-    result = synthesize(topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, observer=observer)
+    result = synthesize(
+        topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, wish=wish, observer=observer
+    )
     stages = Stages(observer)
     schedule = _order(result)
     stages.finish("schedule", schedule)

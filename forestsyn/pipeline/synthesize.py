@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from forestsyn.core import build_forests, choose_demand
+from forestsyn.core import Wish, build_forests, build_wished, choose_demand
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.bound import bound
@@ -28,12 +28,14 @@ def synthesize(
     trees: Trees = "auto",
     tolerance: Fraction = TOLERANCE,
     chunked: bool = False,
+    wish: Wish | None = None,
     observer: Observer | None = None,
 ) -> ForestResult:
     """Trees for every phase of `collective` that together load no link beyond its bandwidth.
 
     tolerance: the share of the optimum that `auto` may give up. chunked: prefer numbers of trees that make good
-    chunk counts for a program. Raises as `bound`, and VerificationError when a certificate does not hold.
+    chunk counts for a program. wish: bounds on depth and peers, for which throughput may be given up. Raises as
+    `bound`, and VerificationError when a certificate does not hold.
     """
     limit = bound(topology, collective, root, observer=observer)
     stages = Stages(observer)
@@ -41,7 +43,10 @@ def synthesize(
     phases = [
         (optimum.direction, time_units) for optimum, time_units in zip(limit.optima, choice.time_units, strict=True)
     ]
-    forests = build_forests(topology, choice.demand, phases)
+    if wish is None:
+        forests = build_forests(topology, choice.demand, phases)
+    else:
+        forests = build_wished(topology, choice.demand, phases, wish)
     stages.finish("forest", forests)
     for forest in forests:
         verify_forest(topology, forest)
