@@ -34,8 +34,10 @@ from forestsyn.ir.forest import Direction
 from forestsyn.ir.network import FlowNetwork
 from forestsyn.ir.topology import Topology
 
-#: Breakpoints tried for a network whose switches do not stay balanced under rounding down.
-BALANCE_TRIES = 200
+#: For a network whose switches do not stay balanced under rounding down: breakpoints tried in turn, and then
+#: times that grow faster and faster, since rounding matters less the longer the time.
+BREAKPOINT_TRIES = 8
+GROWTHS = tuple(1 + Fraction(1 << step, 64) for step in range(12))
 
 
 def solve_time_units(topology: Topology, demand: Sequence[int], direction: Direction) -> Fraction:
@@ -61,8 +63,8 @@ def carrying_capacities(
     bound = _cut_bound(network, demand, worst_cut(topology, network, demand))
     scaled = max(at_least * network.unit, bound)
     ranks = orbit_ranks(network, host_names(topology), demand)
-    for _ in range(BALANCE_TRIES):
-        scaled = _least_time(network, demand, scaled, ranks)
+    for growth in (*([Fraction(1)] * BREAKPOINT_TRIES), *GROWTHS):
+        scaled = _least_time(network, demand, scaled * growth, ranks)
         capacities = balanced_capacities(network, rounded_capacities(network, scaled), demand)
         if capacities is not None:
             return scaled / network.unit, capacities

@@ -389,7 +389,7 @@ def _one_entry(wanted: Sequence[int], _: Sequence[int]) -> list[int]:
     return [sum(wanted), *(0 for _ in wanted[1:])]
 
 
-def _all_back(graph: LogicalGraph, switch: int, _: Sequence[str | None]) -> dict[tuple[int, int], int]:
+def _all_back(graph: LogicalGraph, switch: int, *_: object) -> dict[tuple[int, int], int]:
     """A plan by which a switch sends everything back where it came from."""
     out = graph.outgoing[switch]
     return {(port, port): min(units, out[port]) for port, units in graph.incoming[switch].items() if port in out}
