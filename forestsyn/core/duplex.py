@@ -42,8 +42,8 @@ ROUNDING = 10**4
 EXACT_UNKNOWNS = 100
 
 
-def solve_duplex(networks: Networks, families: tuple[Family, Family]) -> tuple[list[Fraction], Prices]:
-    """Proposed shares, of any sum, and prices of cuts that bound the times of all shares.
+def solve_duplex(networks: Networks, families: tuple[Family, Family]) -> tuple[list[Fraction], Prices] | None:
+    """Proposed shares, of any sum, and prices of cuts that bound the times of all shares; None where floats fail.
 
     networks: one the reverse of the other. families: of each, any sets to begin with, at least one.
     """
@@ -52,7 +52,8 @@ def solve_duplex(networks: Networks, families: tuple[Family, Family]) -> tuple[l
         for part in family:
             program.add(phase, part)
     while True:
-        program.solve()
+        if not program.solve():
+            return None
         if program.add_violated(*program.proposal()):
             continue
         exact = program.exact_proposal()
@@ -79,14 +80,17 @@ class _Program:
         self._cuts[phase, part] = Fraction(self._entrances[phase].capacity(part), self._largest)
         return True
 
-    def solve(self) -> None:
-        """Solve in floats. A cut demands w(X) + time · ρ(X) ≥ 1."""
+    def solve(self) -> bool:
+        """Solve in floats; False where the solver fails. A cut demands w(X) + time · ρ(X) ≥ 1."""
         # The solver and the library under it are needed for networks of unlike directions only.
         from forestsyn.graph.program import minimize_linear
 
         costs = [0] * self._ranks + [1, 1]
         whole: dict[int, Fraction] = dict.fromkeys(range(self._ranks), Fraction(1))
-        self._values, self._prices = minimize_linear(costs, at_least=self._rows(), equal=[(whole, 1)])
+        solution = minimize_linear(costs, at_least=self._rows(), equal=[(whole, 1)])
+        if solution is not None:
+            self._values, self._prices = solution
+        return solution is not None
 
     def proposal(self) -> tuple[list[Fraction], list[Fraction]]:
         """Shares and times of the floats; the times a little generous."""

@@ -122,9 +122,11 @@ def solve_shares(topology: Topology) -> Shares:
         for filling in fillings:
             offer(whole_weights(filling.shares))
     if min(times.values()) > (1 + WORTH_A_PROGRAM) * bound:
-        shares, prices = solve_duplex(networks, families)
-        bound, certificate = max((bound, certificate), _proven(networks, prices), key=lambda proof: proof[0])
-        offer(whole_weights(shares))
+        proposal = solve_duplex(networks, families)
+        if proposal is not None:
+            shares, prices = proposal
+            bound, certificate = max((bound, certificate), _proven(networks, prices), key=lambda proof: proof[0])
+            offer(whole_weights(shares))
     best = min(times, key=lambda weights: times[weights])
     return Shares(
         weights=best,

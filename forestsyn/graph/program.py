@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forestsyn.errors import InternalError
-
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
@@ -60,11 +58,11 @@ Row = tuple[Mapping[int, Fraction], int]
 
 def minimize_linear(
     costs: Sequence[int], *, at_least: Sequence[Row], equal: Sequence[Row]
-) -> tuple[list[float], list[float]]:
+) -> tuple[list[float], list[float]] | None:
     """(x, prices): x ≥ 0 of the least cost, a vertex, and the dual prices of the rows of `at_least`.
 
-    Rows are ({variable: coefficient}, value): row·x ≥ value, or row·x = value in `equal`. Raises
-    InternalError where there is no such x.
+    Rows are ({variable: coefficient}, value): row·x ≥ value, or row·x = value in `equal`. None where the solver finds
+    no such x, which coefficients of too different sizes can cause (HiGHS takes those below 10⁻⁹ for 0).
     """
     from scipy.optimize import linprog
 
@@ -77,7 +75,7 @@ def minimize_linear(
         method="highs-ds",
     )
     if result.x is None:
-        raise InternalError(f"a linear program ended with: {result.message}")
+        return None
     return [float(value) for value in result.x], [-float(price) for price in result.ineqlin.marginals]
 
 
