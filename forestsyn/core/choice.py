@@ -142,8 +142,13 @@ class _Chooser:
 
     def exact(self) -> Choice:
         total = self._exact_total()
-        reason = f"{self._counted(total)} is the smallest found that can reach the optimum"
-        return self.at(hand_out(total, self._weights), reason)
+        choice = self.at(
+            hand_out(total, self._weights), f"{self._counted(total)} is the smallest found that can reach the optimum"
+        )
+        if choice.loss == 0:
+            return choice
+        reason = f"{self._counted(total)}; a switch that receives more than it sends keeps trees from the cut bound"
+        return msgspec.structs.replace(choice, reason=f"{reason}, {_lost(choice.loss)}")
 
     def smallest(self, tolerance: Fraction) -> Choice:
         """The fewest trees within the tolerance; all are tried because the rate is not monotone in their number."""
@@ -171,9 +176,10 @@ class _Chooser:
             if choice.loss <= max(tolerance, UNEVEN_LIMIT):
                 return choice
         else:
+            most = CHUNK_LIMIT if self._collective.rooted else SCAN_LIMIT
             powers = (
                 (self._roots << bit, f"k = {1 << bit} divides power-of-two element counts")
-                for bit in range(SCAN_LIMIT.bit_length())
+                for bit in range(most.bit_length())
             )
             choice = self._first(powers, tolerance, "")
             if choice.loss <= tolerance:
