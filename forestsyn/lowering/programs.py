@@ -40,6 +40,9 @@ def lower_schedule(
     """
     if schedule.rank_count > target.ranks_max:
         raise _refusal(target, "ranks_max", schedule.rank_count, "the topology", "ranks", None)
+    if schedule.chunk_count - 1 > target.offset_max:
+        # Every rank has a buffer of all chunks; millions of them would be cut into steps for nothing.
+        raise _refusal(target, "offset_max", schedule.chunk_count - 1, "rank 0", "as the largest chunk offset", 0)
     schedule = cut_pieces(schedule, target.count_max)
     fused = Operation.RECV_COPY_SEND in target.operations
     placement = Placement(schedule, out_of_place=out_of_place, fused=fused)

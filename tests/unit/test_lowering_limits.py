@@ -83,6 +83,15 @@ def test_more_channels_when_steps_do_not_fit() -> None:
     assert max(len(block.steps) for own in program.ranks for block in own.threadblocks) <= 4
 
 
+@pytest.mark.parametrize("target", [EXECUTOR, RCCL, MSCCL], ids=lambda target: target.name)
+@pytest.mark.parametrize("k", [10_000, 10**12])
+def test_more_chunks_than_offsets_are_refused_at_once(k: int, target: Target) -> None:
+    """However many: nothing of that size may be laid out before the refusal."""
+    with pytest.raises(UnsupportedError) as caught:
+        compile_forest(Collective.ALLGATHER, [k] * 4, target, (star,))
+    assert (caught.value.limit, caught.value.value) == ("offset_max", 4 * k - 1)
+
+
 def test_crowded_ranks_share_threadblocks() -> None:
     program = compile_forest(Collective.ALLGATHER, [1] * 12, EXECUTOR, (star,))
     assert {len(own.threadblocks) for own in program.ranks} == {22}
