@@ -14,6 +14,7 @@ from forestsyn.ir.target import Target
 from forestsyn.lowering.chains import join_transfers
 from forestsyn.lowering.channels import FEWER_TREES
 from forestsyn.lowering.dependencies import number_steps
+from forestsyn.lowering.instances import replicate
 from forestsyn.lowering.pieces import cut_pieces
 from forestsyn.lowering.placement import Placement
 from forestsyn.lowering.steps import Draft, draft_steps
@@ -30,19 +31,21 @@ def lower_schedule(
     name: str,
     minimum_bytes: int,
     maximum_bytes: int,
+    instances: int = 1,
 ) -> Program:
     """The program that executes `schedule` on `target`.
 
     out_of_place: the layout of the calls it is for. A reduction serves both layouts, and says so where the target
     lets it. maximum_bytes: 0 means no limit, or the most that is wise where the target has none or scratch is
-    allocated for it.
+    allocated for it. instances: copies that work on a part of every chunk each, see `instances`.
     Raises UnsupportedError, naming rank, limit and value, when the target cannot hold the program.
     """
     if schedule.rank_count > target.ranks_max:
         raise _refusal(target, "ranks_max", schedule.rank_count, "the topology", "ranks", None)
-    if schedule.chunk_count - 1 > target.offset_max:
+    last_chunk = schedule.chunk_count * instances - 1
+    if last_chunk > target.offset_max:
         # Every rank has a buffer of all chunks; millions of them would be cut into steps for nothing.
-        raise _refusal(target, "offset_max", schedule.chunk_count - 1, "rank 0", "as the largest chunk offset", 0)
+        raise _refusal(target, "offset_max", last_chunk, "rank 0", "as the largest chunk offset", 0)
     schedule = cut_pieces(schedule, target.count_max)
     fused = Operation.RECV_COPY_SEND in target.operations
     placement = Placement(schedule, out_of_place=out_of_place, fused=fused)
@@ -52,11 +55,8 @@ def lower_schedule(
     chains = join_transfers(schedule, threadblocks, fused=fused)
     timetable = make_timetable(schedule, threadblocks, chains, separate_reduction=not fused)
     drafts = draft_steps(schedule, threadblocks, chains, timetable, placement, count_max=target.count_max)
-    ranks = _build_ranks(threadblocks.blocks, drafts, placement)
-    for rank, program in enumerate(ranks):
-        _check_rank(target, rank, program, len(ranks))
     serves_both = schedule.collective.reduces and target.both_places
-    return Program(
+    single = Program(
         name=name,
         collective=str(schedule.collective),
         protocol=protocol,
@@ -66,9 +66,12 @@ def lower_schedule(
         out_of_place=serves_both or out_of_place,
         minimum_bytes=minimum_bytes,
         maximum_bytes=maximum_bytes or _widest_window(target, placement),
-        ranks=ranks,
+        ranks=_build_ranks(threadblocks.blocks, drafts, placement),
         root=schedule.root,
     )
+    program = replicate(single, instances)
+    _check_limits(target, program)
+    return program
 
 
 def _widest_window(target: Target, placement: Placement) -> int:
@@ -107,11 +110,20 @@ def _build_ranks(
     return tuple(ranks)
 
 
+def _check_limits(target: Target, program: Program) -> None:
+    if program.channel_count > target.channels_max:
+        raise _refusal(target, "channels_max", program.channel_count, program.name, "channels", None)
+    for number, rank in enumerate(program.ranks):
+        _check_rank(target, number, rank, len(program.ranks))
+
+
 def _check_rank(target: Target, rank: int, program: RankProgram, rank_count: int) -> None:
     where = f"rank {rank}"
     steps = [len(threadblock.steps) for threadblock in program.threadblocks]
     nodes = 1 + rank_count + len(steps) + sum(steps)
     offset = max(program.input_chunks, program.output_chunks, program.scratch_chunks) - 1
+    if len(steps) > target.threadblocks_max:
+        raise _refusal(target, "threadblocks_max", len(steps), where, "threadblocks", rank)
     if max(steps, default=0) > target.steps_max:
         raise _refusal(target, "steps_max", max(steps), where, "steps of a threadblock", rank)
     if nodes > target.nodes_max:
