@@ -4,8 +4,8 @@ A piece stays on one channel, so that its transfers can be joined, and goes wher
 least to do. Only a tree with more neighbours at one rank than a channel allows is divided further, by the distance
 (destination − source) mod N of its edges: in each of w equal classes of distances a rank has at most ⌈N/w⌉ peers.
 
-The choice is by transfer, not by piece, so that other policies (more channels for bandwidth, one channel for each
-phase of an allreduce) need to change this module alone.
+The phases of an allreduce may be kept apart, each on channels of its own: then the threadblocks that reduce go on to
+the next tile while others still hand out the last, at the price of twice the threadblocks.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from forestsyn.ir.target import Target
 FEWER_TREES = "use fewer trees (--trees auto, or a smaller --trees K), or another target: msccl holds the most steps"
 
 
-def channel_choices(schedule: Schedule, target: Target) -> Iterator[list[int]]:
+def channel_choices(schedule: Schedule, target: Target, *, separate_phases: bool = False) -> Iterator[list[int]]:
     """The channel of each transfer, 0 … c−1 without gaps, for growing c up to the target's limit.
 
-    Starts with the fewest that the busiest connection and the widest tree can do with.
+    Starts with the fewest that the busiest connection and the widest tree can do with. separate_phases: transfers
+    that reduce share no channel with those that copy.
     Raises UnsupportedError when these are already more than the target has.
     """
     width = _fewest_classes(schedule, target)
@@ -38,7 +39,10 @@ def channel_choices(schedule: Schedule, target: Target) -> Iterator[list[int]]:
     offset = distance * width // schedule.rank_count
     for groups in range(fewest, target.channels_max // width + 1):
         group = np.array(_spread_pieces(schedule, connections, groups), dtype=np.int64)
-        _, channels = np.unique(group[schedule.piece] * width + offset, return_inverse=True)
+        channel = group[schedule.piece] * width + offset
+        if separate_phases:
+            channel = channel * 2 + schedule.reduce
+        _, channels = np.unique(channel, return_inverse=True)
         yield channels.tolist()
 
 

@@ -32,12 +32,14 @@ def lower_schedule(
     minimum_bytes: int,
     maximum_bytes: int,
     instances: int = 1,
+    separate_phases: bool = False,
 ) -> Program:
     """The program that executes `schedule` on `target`.
 
     out_of_place: the layout of the calls it is for. A reduction serves both layouts, and says so where the target
     lets it. maximum_bytes: 0 means no limit, or the most that is wise where the target has none or scratch is
-    allocated for it. instances: copies that work on a part of every chunk each, see `instances`.
+    allocated for it. instances: copies that work on a part of every chunk each, see `instances`. separate_phases:
+    an allreduce reduces and hands out on channels of their own, see `channels`.
     Raises UnsupportedError, naming rank, limit and value, when the target cannot hold the program.
     """
     if schedule.rank_count > target.ranks_max:
@@ -51,7 +53,7 @@ def lower_schedule(
     placement = Placement(schedule, out_of_place=out_of_place, fused=fused)
     roots = {piece.root for piece in schedule.pieces} if placement.copies_own else set()
     reserved = tuple(int(rank in roots) for rank in range(schedule.rank_count))
-    threadblocks = choose_threadblocks(schedule, target, reserved=reserved)
+    threadblocks = choose_threadblocks(schedule, target, reserved=reserved, separate_phases=separate_phases)
     chains = join_transfers(schedule, threadblocks, fused=fused)
     timetable = make_timetable(schedule, threadblocks, chains, separate_reduction=not fused)
     drafts = draft_steps(schedule, threadblocks, chains, timetable, placement, count_max=target.count_max)

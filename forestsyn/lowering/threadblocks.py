@@ -48,13 +48,17 @@ class Threadblocks(msgspec.Struct, frozen=True, kw_only=True):
     receive_block: tuple[int, ...]
 
 
-def choose_threadblocks(schedule: Schedule, target: Target, *, reserved: tuple[int, ...]) -> Threadblocks:
+def choose_threadblocks(
+    schedule: Schedule, target: Target, *, reserved: tuple[int, ...], separate_phases: bool = False
+) -> Threadblocks:
     """Threadblocks on the fewest channels; `reserved[rank]` further ones are left free for local copies.
+
+    separate_phases: see `channels`.
 
     Raises UnsupportedError, which names rank, limit and value, when no number of channels fits the target.
     """
     error: UnsupportedError | None = None
-    for channels in channel_choices(schedule, target):
+    for channels in channel_choices(schedule, target, separate_phases=separate_phases):
         work = _Work(schedule, target, channels)
         error_here = work.find_overload()
         if error_here is None:
