@@ -1,8 +1,8 @@
 """What every reader of a foreign format takes and gives.
 
 A reader turns text into a native topology document: plain dicts, lists, texts and whole numbers, as
-`forestsyn.frontend.schema` decodes them from YAML. What it had to assume stands beside the value as a `Guess`; what it
-must not assume is a `Question`, which names the option that answers it. A default is never silent.
+`forestsyn.frontend.schema` decodes them from YAML. What it had to assume stands beside the value as a `Guess`; what
+it must not assume is a `Question`, which names the option that answers it. A default is never silent.
 """
 
 from __future__ import annotations

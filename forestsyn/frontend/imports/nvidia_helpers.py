@@ -17,7 +17,7 @@ _NOT_PEERS = frozenset(("CNS", "GNS", "TNS", "NS", "DR", "U"))
 
 
 class GpuStatus(msgspec.Struct, kw_only=True):
-    """One GPU of `nvidia-smi -L`, `nvlink -s` or `nvlink -R`: rates of active links, inactive ones, remote devices."""
+    """One GPU of `nvidia-smi -L` or `nvlink`: the rates of its active links, the inactive ones, remote devices."""
 
     name: str
     rates: dict[int, str]
