@@ -43,7 +43,9 @@ def read_tables(lines: list[str], *, source: str) -> Tables:
     """All tables in `lines`. Raises InputError for cut or failed output."""
     cells: dict[str, dict[tuple[int, int], str]] = {}
     numa: dict[int, int] = {}
-    title, columns, labels, complete = "other", [], [], 0
+    title, complete = "other", 0
+    columns: list[str] = []
+    labels: list[str] = []
     for number, line in enumerate(lines, start=1):
         where = f"{source}:{number}"
         tokens = line.split()
@@ -53,7 +55,9 @@ def read_tables(lines: list[str], *, source: str) -> Tables:
             numa[int(match[1])] = int(match[2])
         elif _FAILURE.search(line) and "N/A" not in line:
             raise InputError(
-                f"the tool reports a failure: {line.strip()[:80]}", where=where, hint="run it again with more rights"
+                f"the tool reports a failure: {line.strip()[:80]}",
+                where=where,
+                hint="run it again with more rights; partitioned GPUs (TPX, CPX) print no usable table",
             )
         elif (found := _title(line)) is not None:
             title = found
@@ -64,7 +68,8 @@ def read_tables(lines: list[str], *, source: str) -> Tables:
                 raise InputError("the tables name different GPUs", where=where, hint="give the output of one host")
             columns, complete = tokens, 0
         elif columns and tokens[0] in columns and title != "metric":
-            _place(cells.setdefault(title, {}), columns, tokens, where)
+            if title != "other":
+                _place(cells.setdefault(title, {}), columns, tokens, where)
             complete += 1
     _check_rows(columns if title != "metric" else [], complete, source)
     addresses = tuple(labels) if labels and _ADDRESS.fullmatch(labels[0]) else ()

@@ -150,8 +150,8 @@ class _BoxReader:
             if unknown:
                 rows = [label for label in members if label in self.matrix.missing_rows] or unknown
                 self.box.note(
-                    f"the rows of {', '.join(rows)} are missing; the rows of other GPUs give their links, and NICs near "
-                    "them may be missed"
+                    f"the rows of {', '.join(rows)} are missing; other rows give their links, and NICs near them may "
+                    "be missed"
                 )
             named = {
                 frozenset(self.names[label] for label in pair): count
