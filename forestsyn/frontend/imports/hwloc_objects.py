@@ -40,7 +40,7 @@ class Device:
     @property
     def is_switch_chip(self) -> bool:
         """An NVSwitch."""
-        return self.pci_class == "0680" and self.vendor == "10de"
+        return self.element.get("subtype") == "NVSwitch" or (self.pci_class == "0680" and self.vendor == "10de")
 
     @property
     def rdma_name(self) -> str | None:

@@ -79,16 +79,18 @@ class _BoxReader:
     def _add_links(self) -> bool:
         """Links of the bandwidth matrices; whether they join all GPUs without a CPU."""
         vertices = dict(self.names)
-        pairs: list[tuple[str, str]] = []
+        speeds: dict[tuple[str, str], int] = {}
         for element in self.topology.matrices:
             if element.get("name") in ("NVLinkBandwidth", "XGMIBandwidth"):
-                self._read_matrix(element, vertices, pairs)
-        classes = Classes([*vertices.values()])
-        for one, other in pairs:
+                self._read_matrix(element, vertices, speeds)
+        classes = Classes(vertices.values())
+        for (one, other), megabytes in speeds.items():
             classes.join(one, other)
+            self.box.link(one, other, _gigabytes(megabytes))
         return len({classes.find(gpu) for gpu in self.gpus}) == 1
 
-    def _read_matrix(self, element: Element, vertices: dict[int, str], pairs: list[tuple[str, str]]) -> None:
+    def _read_matrix(self, element: Element, vertices: dict[int, str], speeds: dict[tuple[str, str], int]) -> None:
+        """Add the MB/s of each pair of GPUs and switches to `speeds`; remember those of GPUs and CPUs."""
         indexes, values = bandwidth_matrix(element, self.source)
         objects = [self.topology.by_index.get(index) for index in indexes]
         if any(item is None for item in objects):
@@ -96,37 +98,43 @@ class _BoxReader:
                 f"the matrix {element.get('name')} names objects that the file lacks",
                 where=f"{self.source}:{element.line}",
             )
-        for item in objects:
-            if isinstance(item, Device) and item.is_switch_chip and id(item) not in vertices:
-                vertices[id(item)] = self.box.new("switches", "nvsw")
+        chips = [item for item in objects if isinstance(item, Device) and item.is_switch_chip]
+        if chips:
+            self.box.note(
+                f"{len(chips)} NVSwitch chips count as one switch; hwloc does not list the links between them"
+            )
+            switch = self.box.new("switches", "nvsw")
+            vertices.update({id(chip): switch for chip in chips})
         size = len(objects)
-        for row, one in enumerate(objects):
+        for row in range(size):
             for column in range(row):
-                other = objects[column]
                 forth, back = values[row * size + column], values[column * size + row]
                 if forth != back:
                     self.box.note(f"the matrix {element.get('name')} is not symmetric; the smaller value counts")
-                if min(forth, back) > 0 and one is not other:
-                    self._add_pair(one, other, _megabytes(min(forth, back)), vertices, pairs)
+                if min(forth, back) > 0:
+                    self._add_pair(objects[column], objects[row], min(forth, back), vertices, speeds)
 
     def _add_pair(
         self,
         one: Element | Device | None,
         other: Element | Device | None,
-        rate: Rate,
+        megabytes: int,
         vertices: dict[int, str],
-        pairs: list[tuple[str, str]],
+        speeds: dict[tuple[str, str], int],
     ) -> None:
         first, second = vertices.get(id(one)), vertices.get(id(other))
+        if first is not None and first == second:
+            return
         if first is not None and second is not None:
-            pairs.append((second, first))
-            self.box.link(second, first, rate)
-        elif isinstance(one, Element) and second in self.gpus:
-            self.to_cpu.append((str(second), one, rate))
-        elif isinstance(other, Element) and first in self.gpus:
-            self.to_cpu.append((str(first), other, rate))
-        else:
-            self.box.note("links of devices that are neither GPU, NVSwitch nor CPU are left out")
+            speeds[first, second] = speeds.get((first, second), 0) + megabytes
+            return
+        for gpu, place in ((first, other), (second, one)):
+            # Power servers: NVLink from a GPU to its CPU, which is a package or the bridge in front of it.
+            if gpu in self.gpus and place is not None and id(place) not in vertices:
+                home = place.home if isinstance(place, Device) else place
+                self.to_cpu.append((str(gpu), home, _gigabytes(megabytes)))
+                return
+        self.box.note("links of devices that are neither GPU, NVSwitch nor CPU are left out")
 
     def _nic_distance(self, nics: dict[str, Device]) -> Distance:
         def distance(nic: str, gpu: str) -> int | None:
@@ -193,7 +201,7 @@ def _switches(device: Device) -> list[Device]:
     return found
 
 
-def _megabytes(value: int) -> Rate:
+def _gigabytes(value: int) -> Rate:
     gigabytes = Fraction(value, 1000)
     if gigabytes.denominator == 1:
         return {"bw": int(gigabytes)}

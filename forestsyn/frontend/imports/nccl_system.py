@@ -16,7 +16,7 @@ _SWITCH_CLASSES = ("0x068000",)
 _CPU_CLASSES = ("0x068001",)
 #: The address that stands for any NVSwitch.
 _PART = re.compile(r"<(?:gpu|pci|cpu|nvlink|xgmi)\b[^<>]*>")
-_GPU_PART = re.compile(r'<gpu\b[^<>]*\brank="([0-9]{1,6})"[^<>]*>([^"]*(?:"[^"]*"[^"]*){0,200}?)</gpu>')
+_RANK = re.compile(r'[^<>]{0,400}\brank="([0-9]{1,6})"')
 _HEAD = 100_000
 _ANY_SWITCH = re.compile(r"f{6,8}:ff:ff(\.[0-9a-f])?")
 
@@ -127,7 +127,11 @@ def read_system(text: str, *, source: str) -> System:
 
 def _silent_gpus(text: str) -> str:
     """Which ranks of a part list no NVLink where others do, in words."""
-    blocks = {match[1]: "<nvlink" in match[2] or "<xgmi" in match[2] for match in _GPU_PART.finditer(text)}
+    blocks: dict[str, bool] = {}
+    for part in text.split("<gpu ")[1:]:
+        body = part.partition("</gpu>")[0]
+        if (match := _RANK.match(body)) is not None:
+            blocks[match[1]] = "<nvlink" in body or "<xgmi" in body
     silent = [rank for rank, linked in blocks.items() if not linked]
     if not silent or len(silent) == len(blocks):
         return ""
