@@ -30,6 +30,7 @@ class Box:
     def __init__(self) -> None:
         self.devices: dict[str, list[str]] = {kind: [] for kind in _KINDS}
         self.links: list[tuple[str, str, Rate, str | None]] = []
+        self.one_way: list[tuple[str, str, Rate, str | None]] = []
         self.notes: list[str] = []
         self.questions: dict[str, Question] = {}
         self._names: set[str] = set()
@@ -50,10 +51,10 @@ class Box:
         number = sum(name.startswith(prefix) for name in self.devices[kind])
         return self.add(kind, f"{prefix}{number}")
 
-    def link(self, tail: str, head: str, rate: Rate | None, why: str | None = None) -> None:
-        """Add a two-way link; `why` says that the rate is a guess. Without a rate it is left to a question."""
+    def link(self, tail: str, head: str, rate: Rate | None, why: str | None = None, *, one_way: bool = False) -> None:
+        """Add a link; `why` says that the rate is a guess. Without a rate it is left to a question."""
         if rate is not None:
-            self.links.append((tail, head, rate, why))
+            (self.one_way if one_way else self.links).append((tail, head, rate, why))
 
     def ask(self, question: Question) -> None:
         """Remember a question, once for each option."""
@@ -70,7 +71,10 @@ class Box:
         for kind in _KINDS:
             if self.devices[kind]:
                 document[kind] = _device_value(self.devices[kind], _PREFIX[kind])
-        entries, guesses = _entries(self.links)
+        entries: list[dict[str, Any]] = []
+        guesses: list[Guess] = []
+        _write_entries(self.links, {}, entries, guesses)
+        _write_entries(self.one_way, {"dir": "one-way"}, entries, guesses)
         if entries:
             document["links"] = entries
         return document, guesses
@@ -179,22 +183,24 @@ def _run_end(names: Sequence[str], start: int) -> int:
     return stop
 
 
-def _entries(links: Iterable[tuple[str, str, Rate, str | None]]) -> tuple[list[dict[str, Any]], list[Guess]]:
-    """Link entries: all tails with one head and one rate together, then all heads of one tail."""
+def _write_entries(
+    links: Iterable[tuple[str, str, Rate, str | None]],
+    extra: Rate,
+    entries: list[dict[str, Any]],
+    guesses: list[Guess],
+) -> None:
+    """Add link entries: all tails with one head and one rate together, then all heads of one tail."""
     by_head: dict[tuple[Any, ...], list[str]] = {}
     for tail, head, rate, why in links:
-        by_head.setdefault((head, *_rate_key(rate), why), []).append(tail)
-    entries: list[dict[str, Any]] = []
-    guesses: list[Guess] = []
+        by_head.setdefault((head, tuple({**rate, **extra}.items()), why), []).append(tail)
     by_tail: dict[tuple[Any, ...], list[str]] = {}
-    for (head, rate_items, why), tails in by_head.items():
+    for (head, items, why), tails in by_head.items():
         if len(tails) == 1:
-            by_tail.setdefault((tails[0], rate_items, why), []).append(head)
+            by_tail.setdefault((tails[0], items, why), []).append(head)
         else:
-            _append(entries, guesses, tails, [head], dict(rate_items), why)
-    for (tail, rate_items, why), heads in by_tail.items():
-        _append(entries, guesses, [tail], heads, dict(rate_items), why)
-    return entries, guesses
+            _append(entries, guesses, tails, [head], dict(items), why)
+    for (tail, items, why), heads in by_tail.items():
+        _append(entries, guesses, [tail], heads, dict(items), why)
 
 
 def _append(
@@ -219,7 +225,3 @@ def _append(
 
 def _one_or_list(patterns: list[str]) -> str | list[str]:
     return patterns[0] if len(patterns) == 1 else patterns
-
-
-def _rate_key(rate: Rate) -> tuple[tuple[tuple[str, Any], ...]]:
-    return (tuple(rate.items()),)

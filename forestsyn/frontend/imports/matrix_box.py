@@ -15,12 +15,20 @@ from forestsyn.frontend.imports.box import Box, Rate
 from forestsyn.frontend.imports.kinds import Options
 from forestsyn.frontend.imports.matrix_tree import SWITCHED, CpuGroup, Distance, SwitchGroup
 
+Pairs = frozenset[frozenset[str]]
+
 _NEAR_WORDS = {1: "PIX", 2: "PXB", 3: "PHB", 4: "NODE", 5: "SYS"}
 _UPLINK = "the uplink of a PCIe switch is taken to be as wide as a device"
 
 
-def add_pcie_tree(box: Box, cpus: Sequence[CpuGroup], names: dict[str, str], options: Options) -> None:
-    """Add CPUs, PCIe switches and their links; `names` are those of the devices, which `box` has already."""
+def add_pcie_tree(
+    box: Box, cpus: Sequence[CpuGroup], names: dict[str, str], options: Options, apart: Pairs = frozenset()
+) -> None:
+    """Add CPUs, PCIe switches and their links; `names` are those of the devices, which `box` has already.
+
+    `apart` are pairs without peer access. A switch none of whose pairs has it is written as two, one up and one
+    down, so that all data takes the way over host memory, both ways over the uplink.
+    """
     pcie = pcie_answer(options)
     if pcie is None:
         box.ask(pcie_question())
@@ -29,7 +37,7 @@ def add_pcie_tree(box: Box, cpus: Sequence[CpuGroup], names: dict[str, str], opt
         for device in group.devices:
             box.link(names[device], cpu, pcie)
         for switch in group.switches:
-            _add_switch(box, switch, cpu, names, pcie)
+            (_add_staged if _all_apart(switch, apart) else _add_switch)(box, switch, cpu, names, pcie)
     join_cpus(box, hosts, options)
 
 
@@ -54,6 +62,27 @@ def _add_switch(box: Box, group: SwitchGroup, above: str, names: dict[str, str],
         box.link(names[device], switch, pcie)
     for below in group.below:
         _add_switch(box, below, switch, names, pcie)
+
+
+def _add_staged(box: Box, group: SwitchGroup, above: str, names: dict[str, str], pcie: Rate | None) -> None:
+    """All devices below `group` on one switch up and one switch down."""
+    up = box.new("switches", "up")
+    down = box.new("switches", "down")
+    box.link(up, above, pcie, _UPLINK, one_way=True)
+    box.link(above, down, pcie, _UPLINK, one_way=True)
+    for device in _devices(group):
+        box.link(names[device], up, pcie, one_way=True)
+        box.link(down, names[device], pcie, one_way=True)
+
+
+def _all_apart(group: SwitchGroup, apart: Pairs) -> bool:
+    gpus = [device for device in _devices(group) if device.startswith("GPU")]
+    pairs = [frozenset((one, other)) for place, one in enumerate(gpus) for other in gpus[:place]]
+    return bool(pairs) and all(pair in apart for pair in pairs)
+
+
+def _devices(group: SwitchGroup) -> list[str]:
+    return [*group.devices, *(device for below in group.below for device in _devices(below))]
 
 
 def choose_rails(

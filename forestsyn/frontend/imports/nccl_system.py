@@ -49,7 +49,8 @@ class Pci:
         self.pci_class = element.get("class").lower()
         self.device = (element.get("vendor").lower(), element.get("device").lower())
         self.link: PcieLink | None = pcie_link(element)
-        self.speed_text = (element.get("link_speed") or "None", element.get("link_width") or "None")
+        #: As written; "None" where the attribute is missing.
+        self.speed_text = tuple(element.get(name, "None") for name in ("link_speed", "link_width"))
         self.line = element.line
         self.above = above
         self.below = [Pci(child, self) for child in element.all("pci")]

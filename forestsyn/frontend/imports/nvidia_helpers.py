@@ -11,7 +11,9 @@ from forestsyn.frontend.imports.matrix import Matrix
 _GPU_LINE = re.compile(r"\s*GPU\s+([0-9]{1,5})\s*:\s*(.+?)\s*(?:\(UUID.*)?")
 _RATE = re.compile(r"\s*Link\s+([0-9]{1,3})\s*:\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*GB/s")
 _INACTIVE = re.compile(r"\s*Link\s+([0-9]{1,3})\s*:\s*<?inactive>?", re.IGNORECASE)
-_REMOTE = re.compile(r"\s*Link\s+([0-9]{1,3})\s*:\s*Remote Device\s+([0-9A-Fa-f:.]{7,20}?)\s*(?::.*)?")
+_REMOTE = re.compile(
+    r"\s*Link\s+([0-9]{1,3})\s*:\s*Remote Device\s+([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]).*"
+)
 
 _NOT_PEERS = frozenset(("CNS", "GNS", "TNS", "NS", "DR", "U"))
 

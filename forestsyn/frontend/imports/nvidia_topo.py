@@ -200,7 +200,7 @@ class _BoxReader:
             )
         affinity = self._same_affinity()
         tree = build_tree(labels, self._distance, [*affinity, *self._nvlink_neighbours(labels, affinity)])
-        add_pcie_tree(self.box, tree, self.names, self.options)
+        add_pcie_tree(self.box, tree, self.names, self.options, frozenset(self.blocked))
 
     def _same_affinity(self) -> list[tuple[str, str]]:
         """GPUs of one NUMA node by the affinity columns; where the matrix says SYS between them, that is told."""
@@ -257,8 +257,10 @@ class NvidiaHelper:
 
     def recognizes(self, name: str, head: str) -> int:
         """How sure, 0 to 100."""
-        if re.search(r"^\s*GPU\s+[0-9]+\s*:\s*.+", head, re.MULTILINE):
-            return 80 if re.search(r"^\s*Link\s+[0-9]+\s*:", head, re.MULTILINE) or "UUID" in head else 10
+        if re.search(r"^\s*GPU\s+[0-9]+\s*:\s*.+", head, re.MULTILINE) and (
+            re.search(r"^\s*Link\s+[0-9]+\s*:", head, re.MULTILINE) or "(UUID" in head
+        ):
+            return 80
         return 60 if _HEADER.search(head) and _PEER_WORDS.search(head) and not _WORDS.search(head) else 0
 
     def read(self, text: str, *, source: str, options: Options) -> Found:

@@ -1,0 +1,47 @@
+"""A user who answers what a reader asks, and nothing else."""
+
+from __future__ import annotations
+
+import msgspec
+import yaml
+
+from forestsyn.frontend import parse_topology
+from forestsyn.frontend.imports.kinds import Found, Options, Reader
+from forestsyn.ir.topology import Topology
+
+#: What is answered unless a test says otherwise, by option.
+USUAL_ANSWERS: dict[str, str | bool | int] = {
+    "--gpu": "a100",
+    "--pcie": "gen4x16",
+    "--nic": "200G",
+    "--socket": "16GB/s",
+    "--nvswitch": True,
+    "--xgmi": 1,
+}
+
+
+def ask_until_complete(
+    reader: Reader, text: str, *, source: str, options: Options | None = None, **answers: str | bool | int
+) -> tuple[Found, list[str]]:
+    """What the reader finds once each of its questions is answered, and the options that it asked for.
+
+    Each option may be asked for once; at most three rounds are needed.
+    """
+    given = options or Options()
+    asked: list[str] = []
+    for _ in range(4):
+        found = reader.read(text, source=source, options=given)
+        if not found.missing:
+            return found, asked
+        for question in found.missing:
+            assert question.option not in asked, f"{question.option} is asked for twice"
+            assert question.choices, f"{question.option} lists no choices"
+            asked.append(question.option)
+            name = question.option.removeprefix("--")
+            given = msgspec.structs.replace(given, **{name: answers.get(name, USUAL_ANSWERS[question.option])})
+    raise AssertionError("the reader keeps asking")
+
+
+def topology_of(found: Found) -> Topology:
+    """The topology that the document describes, by way of YAML text."""
+    return parse_topology(yaml.safe_dump(found.document, sort_keys=False), source="found.yaml")
