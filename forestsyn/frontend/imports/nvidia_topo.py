@@ -125,11 +125,15 @@ class _BoxReader:
         return None if word is None else LEVELS.get(word)
 
     def _counts(self) -> Counts:
+        """NVLinks of each pair that may use them."""
+        return {pair: count for pair, count in self._listed_counts().items() if pair not in self.blocked}
+
+    def _listed_counts(self) -> Counts:
         counts: Counts = {}
         for position, one in enumerate(self.gpus):
             for other in self.gpus[:position]:
                 word = self.matrix.between(one, other) or ""
-                if word.startswith("NV") and int(word[2:]) > 0 and frozenset((one, other)) not in self.blocked:
+                if word.startswith("NV") and int(word[2:]) > 0:
                     counts[frozenset((one, other))] = int(word[2:])
         return counts
 
@@ -231,7 +235,7 @@ class _BoxReader:
             classes.join(one, other)
         pairs = []
         table = self.matrix.numa_affinity or self.matrix.cpu_affinity
-        for one, other in (sorted(pair) for pair in self._counts()):
+        for one, other in (sorted(pair) for pair in self._listed_counts()):
             if classes.find(one) != classes.find(other) and one not in table and other not in table:
                 pairs.append((one, other))
                 self.box.note(f"{one} and {other} are taken to share a CPU; NVLink hides their PCIe distance")
