@@ -12,12 +12,12 @@ from forestsyn.frontend.imports.amd_box import Pairs, amd_found, whole_numbers
 from forestsyn.frontend.imports.amd_tables import MAXIMUM_GPUS, Tables, read_tables
 from forestsyn.frontend.imports.box import machine_found
 from forestsyn.frontend.imports.kinds import Found, Options
-from forestsyn.frontend.imports.text import split_lines
+from forestsyn.frontend.imports.text import host_lines
 
 _METRIC_ROW = re.compile(
     r"\s*GPU([0-9]{1,5})\s+(\S+)\s+[0-9.]+ Gb/s\s+([0-9]{1,6}) Gb/s\s+(XGMI)\s*.*", re.IGNORECASE
 )
-_JSON_START = re.compile(r"^\s*[\[{]", re.MULTILINE)
+_JSON_START = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
 
 
 class RocmSmi:
@@ -35,7 +35,7 @@ class RocmSmi:
 
     def read(self, text: str, *, source: str, options: Options) -> Found:
         """The box that the tables describe. Raises InputError."""
-        tables = read_tables(split_lines(text, source=source), source=source)
+        tables = read_tables(host_lines(text, source=source), source=source)
         return _from_tables(tables, self.kind, source, options, "rocm-smi --showtopo")
 
 
@@ -56,7 +56,7 @@ class AmdSmi:
 
     def read(self, text: str, *, source: str, options: Options) -> Found:
         """The box that the tables or the JSON describe. Raises InputError."""
-        lines = split_lines(text, source=source)
+        lines = host_lines(text, source=source)
         if "TABLE" not in text and (start := _JSON_START.search("\n".join(lines))) is not None:
             pairs = _from_json("\n".join(lines)[start.start() :], source)
             return _found(pairs, self.kind, source, options)
@@ -118,7 +118,7 @@ def _from_metric(lines: list[str], rows: list[re.Match[str]], source: str) -> Pa
 
 
 def _from_json(text: str, source: str) -> Pairs:
-    if re.search(r"^\s*\.\.\.,?\s*$", text, re.MULTILINE):
+    if re.search(r"^[ \t]*\.\.\.,?[ \t]*$", text, re.MULTILINE):
         raise InputError(
             "the listing is abbreviated with '...'", where=source, hint="give the whole output of amd-smi topology"
         )

@@ -8,7 +8,7 @@ import msgspec
 
 from forestsyn.errors import InputError
 
-MAXIMUM_GPUS = 1024
+MAXIMUM_GPUS = 256
 
 _GPU = re.compile(r"GPU\[?([0-9]{1,5})\]?")
 _ADDRESS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
@@ -26,7 +26,7 @@ _TITLES = (
     ("bi-directional", "other"),
     ("accessible", "other"),
 )
-_NUMA = re.compile(r"GPU\s*\[?\s*([0-9]{1,5})\s*\]?\s*:.*Numa Node:\s*(-?[0-9]{1,4})", re.IGNORECASE)
+_NUMA = re.compile(r"GPU ?\[?([0-9]{1,5})\]?\s*:.*Numa Node:\s*(-?[0-9]{1,4})", re.IGNORECASE)
 _FAILURE = re.compile(r"not supported|cannot read|^\s*error\b", re.IGNORECASE)
 
 
@@ -51,7 +51,7 @@ def read_tables(lines: list[str], *, source: str) -> Tables:
         tokens = line.split()
         if not tokens or line.lstrip().startswith("#"):
             continue
-        if (match := _NUMA.search(line)) is not None:
+        if (match := _NUMA.match(line.lstrip())) is not None:
             numa[int(match[1])] = int(match[2])
         elif _FAILURE.search(line) and "N/A" not in line:
             raise InputError(

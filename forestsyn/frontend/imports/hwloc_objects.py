@@ -8,7 +8,8 @@ from fractions import Fraction
 from forestsyn.errors import InputError
 from forestsyn.frontend.imports.xml_tree import Element, parse_xml
 
-MAXIMUM_OBJECTS = 1024
+MAXIMUM_OBJECTS = 512
+MAXIMUM_ELEMENTS = 100_000
 
 _PCI_TYPE = re.compile(r"([0-9a-fA-F]{4})(?: \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\])?.*")
 _SPEED = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,9})?")
@@ -88,10 +89,17 @@ class Topology:
 
 def read_hwloc(text: str, *, source: str) -> Topology:
     """The topology that `lstopo file.xml` wrote. Raises InputError."""
-    root = parse_xml(text, source=source)
+    root = parse_xml(text, source=source, maximum=MAXIMUM_ELEMENTS)
     if root.name != "topology":
         raise InputError(f"the XML begins with <{root.name[:40]}>, expected <topology>", where=source)
-    return Topology(root)
+    topology = Topology(root)
+    for what, count in (
+        ("GPUs", sum(device.is_gpu for device in topology.devices)),
+        ("NICs", sum(device.rdma_name is not None for device in topology.devices)),
+    ):
+        if count > MAXIMUM_OBJECTS:
+            raise InputError(f"the file has {count:,} {what}, expected at most {MAXIMUM_OBJECTS:,}", where=source)
+    return topology
 
 
 def bandwidth_matrix(element: Element, source: str) -> tuple[list[str], list[int]]:

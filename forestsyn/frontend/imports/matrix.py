@@ -14,7 +14,7 @@ import msgspec
 
 from forestsyn.errors import InputError
 
-MAXIMUM_LABELS = 1024
+MAXIMUM_LABELS = 512
 
 #: Words of `nvidia-smi topo`, of distance and of peer access; longer ones first, so that glued cells split.
 _WORD = "NV[0-9]{1,3}|NODE|PIX|PXB|PHB|SYS|SOC|CNS|GNS|TNS|NS|OK|DR|U|X"

@@ -81,9 +81,9 @@ class GpuLinks:
             ends[name] = ends.get(name, 0) + link.count
 
     def _add_pairs(self) -> None:
-        order = list(self.gpus)
+        place = {gpu: number for number, gpu in enumerate(self.gpus)}
         for pair, ends in self._pairs.items():
-            one, other = sorted(pair, key=order.index)
+            one, other = sorted(pair, key=lambda gpu: place[gpu])
             if len(ends) == 1:
                 self.box.note(
                     f"only {next(iter(ends))} lists the links of {one} and {other}; {other} may have lost them"

@@ -47,6 +47,10 @@ class PcieSide:
         self._cpu_of = {id(pci): cpu for cpu in cpus for top in cpu.pci for pci in top.everything()}
         self._names = {id(pci): name for name, pci in gpus.items()}
         self._ports = self._find_ports()
+        self._by_name = {port.name: port for port in self._ports}
+        self._above: dict[int, list[int]] = {}
+        self._serving: dict[int, list[Port]] = {}
+        self._useful: set[int] = set()
 
     def add_nics(self) -> dict[str, list[str]]:
         """Add the NICs that serve GPUs; each with its nearest GPUs. The others are named in the notes."""
@@ -61,6 +65,11 @@ class PcieSide:
                 name = self.box.add("nics", port.name)
                 result[name], port.name = rails[port.name], name
         self._ports = [port for port in self._ports if port.name in result]
+        for port in self._ports:
+            if port.pci is not None:
+                self._serving.setdefault(id(port.pci), []).append(port)
+        devices = [*self.gpus.values(), *(port.pci for port in self._ports if port.pci is not None)]
+        self._useful = {id(one) for device in devices for one in (device, *_bridges(device))}
         return result
 
     def add_direct(self, rails: dict[str, list[str]]) -> None:
@@ -83,7 +92,7 @@ class PcieSide:
         """Add CPUs and PCIe switches, with GPUs and NICs on them."""
         used: list[str] = []
         for cpu in self.cpus:
-            useful = [top for top in cpu.pci if self._useful(top)]
+            useful = [top for top in cpu.pci if id(top) in self._useful]
             loose = [port for port in self._ports if port.cpu is cpu and port.pci is None]
             if not useful and not loose:
                 continue
@@ -118,13 +127,19 @@ class PcieSide:
 
     def _distance(self, nic: str, gpu: str) -> int | None:
         """At most 2 below common bridges (the deeper the nearer), 4 on one CPU, 5 otherwise."""
-        port = next(port for port in self._ports if port.name == nic)
+        port = self._by_name[nic]
         device = self.gpus[gpu]
         if port.cpu is not self._cpu_of[id(device)]:
             return SAME_CPU + 1
-        above = {id(bridge) for bridge in _bridges(port.pci)}
-        shared = sum(id(bridge) in above for bridge in _bridges(device))
+        one, other = self._path(port.pci), self._path(device)
+        shared = sum(first == second for first, second in zip(one, other, strict=False))
         return SWITCHED + 1 - shared if shared else SAME_CPU
+
+    def _path(self, pci: Pci | None) -> list[int]:
+        """The bridges above a device, from the CPU down."""
+        if id(pci) not in self._above:
+            self._above[id(pci)] = [id(bridge) for bridge in reversed(_bridges(pci))]
+        return self._above[id(pci)]
 
     def _port_rate(self, port: Port) -> Rate | None:
         """The speed of a port, or of its PCIe link where that is narrower."""
@@ -138,18 +153,11 @@ class PcieSide:
                 return {"pcie": link.text}
         return {"nic": megabits_text(port.megabits)}
 
-    def _useful(self, pci: Pci) -> bool:
-        return (
-            id(pci) in self._names
-            or any(port.pci is pci for port in self._ports)
-            or any(map(self._useful, pci.below))
-        )
-
     def _attach(self, pci: Pci, above: str, link: PcieLink | None, chain: Pci | None) -> None:
         """Attach `pci` to the vertex `above`; `link` is the narrowest of the bridges that were left out between."""
         link = _narrower(link, pci.link)
         below = self._flat(pci)
-        ports = [port for port in self._ports if port.pci is pci]
+        ports = self._serving.get(id(pci), [])
         name = self._names.get(id(pci))
         if name is not None:
             self.box.link(name, above, *self._pcie_rate(link, name))
@@ -171,7 +179,7 @@ class PcieSide:
         for child in pci.below:
             if child.below and child.device == pci.device and pci.device in _BROADCOM:
                 found.extend(self._flat(child))
-            elif self._useful(child):
+            elif id(child) in self._useful:
                 found.append(child)
         return found
 

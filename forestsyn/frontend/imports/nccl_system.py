@@ -12,6 +12,10 @@ from forestsyn.errors import InputError
 from forestsyn.frontend.imports.nccl_speeds import PcieLink, pcie_link
 from forestsyn.frontend.imports.xml_tree import Element, parse_xml
 
+#: NCCL itself reads 256 elements.
+MAXIMUM_ELEMENTS = 50_000
+MAXIMUM_DEVICES = 1024
+
 _SWITCH_CLASSES = ("0x068000",)
 _CPU_CLASSES = ("0x068001",)
 #: The address that stands for any NVSwitch.
@@ -93,6 +97,12 @@ class System:
         """All PCI devices."""
         return [pci for cpu in self.cpus for top in cpu.pci for pci in top.everything()]
 
+    def counts(self) -> dict[str, int]:
+        """How many GPUs and ports of NICs there are."""
+        devices = self.pci()
+        ports = sum(len(pci.ports) or pci.is_nic for pci in devices) + sum(len(cpu.ports) for cpu in self.cpus)
+        return {"GPUs": sum(pci.gpu is not None for pci in devices), "ports of NICs": ports}
+
     def hosts(self) -> list[list[Cpu]]:
         """The CPUs of each host."""
         found: dict[str, list[Cpu]] = {}
@@ -109,7 +119,7 @@ def read_system(text: str, *, source: str) -> System:
             where=source,
             hint="give the whole file that NCCL_TOPO_DUMP_FILE writes",
         )
-    root = parse_xml(text, source=source)
+    root = parse_xml(text, source=source, maximum=MAXIMUM_ELEMENTS)
     if root.name == "graphs":
         raise InputError(
             "this is a graph file (NCCL_GRAPH_DUMP_FILE), which says what NCCL chose, not how the machine is built",
@@ -123,6 +133,9 @@ def read_system(text: str, *, source: str) -> System:
     system = System(root)
     if not system.cpus:
         raise InputError("the system has no <cpu>", where=source, hint="the file may be cut short; dump it again")
+    for what, count in system.counts().items():
+        if count > MAXIMUM_DEVICES:
+            raise InputError(f"the file has {count:,} {what}, expected at most {MAXIMUM_DEVICES:,}", where=source)
     return system
 
 

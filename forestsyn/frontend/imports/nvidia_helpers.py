@@ -8,7 +8,7 @@ import msgspec
 
 from forestsyn.frontend.imports.matrix import Matrix
 
-_GPU_LINE = re.compile(r"\s*GPU\s+([0-9]{1,5})\s*:\s*(.+?)\s*(?:\(UUID.*)?")
+_GPU_LINE = re.compile(r"\s*GPU\s+([0-9]{1,5})\s*:(.+)")
 _RATE = re.compile(r"\s*Link\s+([0-9]{1,3})\s*:\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*GB/s")
 _INACTIVE = re.compile(r"\s*Link\s+([0-9]{1,3})\s*:\s*<?inactive>?", re.IGNORECASE)
 _REMOTE = re.compile(
@@ -34,7 +34,7 @@ def read_status(lines: list[str]) -> dict[int, GpuStatus]:
     for line in lines:
         if (match := _GPU_LINE.fullmatch(line)) is not None:
             current = found.setdefault(
-                int(match[1]), GpuStatus(name=match[2][:120], rates={}, inactive=[], remotes={})
+                int(match[1]), GpuStatus(name=_name(match[2]), rates={}, inactive=[], remotes={})
             )
         elif current is None:
             continue
@@ -45,6 +45,10 @@ def read_status(lines: list[str]) -> dict[int, GpuStatus]:
         elif (match := _REMOTE.fullmatch(line)) is not None:
             current.remotes[int(match[1])] = match[2].lower()
     return found
+
+
+def _name(text: str) -> str:
+    return text.partition("(UUID")[0].strip()[:120]
 
 
 def inactive_sentences(status: dict[int, GpuStatus]) -> list[str]:

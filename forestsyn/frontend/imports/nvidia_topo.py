@@ -21,9 +21,11 @@ from forestsyn.frontend.imports.nvidia_helpers import (
     remotes_are_switches,
 )
 from forestsyn.frontend.imports.pair_links import Counts, add_pair_links, joined_sets
-from forestsyn.frontend.imports.text import split_lines
+from forestsyn.frontend.imports.text import host_lines
 
-_HEADER = re.compile(r"^[\s>|`]*(?:\x1b\[[0-9;]*m|\s)*GPU0(?:[\s|]|$)", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t>|`\u00a0\ufeff]*(?:\x1b\[[0-9;]*m)?[ \t|]*GPU0(?:[\s|]|$)", re.MULTILINE)
+_GPU_LINE = re.compile(r"^[ \t]*GPU[ \t]+[0-9]+[ \t]*:.", re.MULTILINE)
+_LINK_LINE = re.compile(r"^[ \t]*Link[ \t]+[0-9]+[ \t]*:", re.MULTILINE)
 _WORDS = re.compile(r"\b(?:NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)\b")
 _PEER_WORDS = re.compile(r"\b(?:OK|CNS|GNS|TNS)\b")
 
@@ -45,14 +47,14 @@ class NvidiaTopo:
 
     def read(self, text: str, *, source: str, options: Options) -> Found:
         """The box that the matrix describes. Raises InputError when it cannot be trusted."""
-        lines = split_lines(text, source=source)
+        lines = host_lines(text, source=source)
         matrix, peers = _matrices(lines, source, options)
         machine = machine_found(options, kind=self.kind, source=source, gpus=len(matrix.gpus))
         if machine is not None:
             return machine
         status = read_status(lines)
         for helper in options.helpers:
-            status.update(read_status(split_lines(helper.text, source=helper.source)))
+            status.update(read_status(host_lines(helper.text, source=helper.source)))
         return _BoxReader(matrix, peers, status, source, options).found(self.kind)
 
 
@@ -60,7 +62,7 @@ def _matrices(lines: list[str], source: str, options: Options) -> tuple[Matrix, 
     """The one matrix of distances, and those of peer access."""
     found = find_matrices(lines, source=source)
     for helper in options.helpers:
-        found += find_matrices(split_lines(helper.text, source=helper.source), source=helper.source)
+        found += find_matrices(host_lines(helper.text, source=helper.source), source=helper.source)
     peers = [matrix for matrix in found if is_peer_matrix(matrix)]
     distances = [matrix for matrix in found if not is_peer_matrix(matrix)]
     if not distances:
@@ -261,15 +263,13 @@ class NvidiaHelper:
 
     def recognizes(self, name: str, head: str) -> int:
         """How sure, 0 to 100."""
-        if re.search(r"^\s*GPU\s+[0-9]+\s*:\s*.+", head, re.MULTILINE) and (
-            re.search(r"^\s*Link\s+[0-9]+\s*:", head, re.MULTILINE) or "(UUID" in head
-        ):
+        if _GPU_LINE.search(head) and (_LINK_LINE.search(head) or "(UUID" in head):
             return 80
         return 60 if _HEADER.search(head) and _PEER_WORDS.search(head) and not _WORDS.search(head) else 0
 
     def read(self, text: str, *, source: str, options: Options) -> Found:
         """Refuse, with what the text does tell."""
-        lines = split_lines(text, source=source)
+        lines = host_lines(text, source=source)
         status = read_status(lines)
         machine = machine_found(options, kind=self.kind, source=source, gpus=len(status) or None)
         if machine is not None:

@@ -21,8 +21,9 @@ Counts = dict[frozenset[str], int]
 def joined_sets(gpus: Sequence[str], counts: Counts) -> list[list[str]]:
     """The sets of GPUs that links join, those of one GPU included."""
     classes = Classes(gpus)
+    place = {gpu: number for number, gpu in enumerate(gpus)}
     for pair in counts:
-        one, other = sorted(pair, key=list(gpus).index)
+        one, other = sorted(pair, key=lambda gpu: place[gpu])
         classes.join(one, other)
     return classes.groups()
 

@@ -9,6 +9,8 @@ from forestsyn.errors import InputError
 MAXIMUM_BYTES = 64 * 2**20
 MAXIMUM_LINES = 1_000_000
 MAXIMUM_LINE = 1_000_000
+#: What the tools for one host print stays far below.
+MAXIMUM_HOST_LINES = 100_000
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,1000}(?:\x07|\x1b\\)|\x1b[@-_]")
 _BYTE_ORDER_MARKS = (
@@ -40,23 +42,32 @@ def decode_bytes(data: bytes, *, source: str) -> str:
     return text
 
 
-def split_lines(text: str, *, source: str) -> list[str]:
+def split_lines(text: str, *, source: str, maximum: int = MAXIMUM_LINES) -> list[str]:
     """The lines of `text` without terminal colours, line ends and trailing blanks. Raises InputError when huge."""
     if len(text) > MAXIMUM_BYTES:
         raise InputError(f"the text is larger than {MAXIMUM_BYTES // 2**20} MiB", where=source)
     count = text.count("\n") + text.count("\r")
-    if count > 2 * MAXIMUM_LINES:
-        raise InputError(f"the text has more than {MAXIMUM_LINES:,} lines", where=source)
+    if count > 2 * maximum:
+        raise _too_long(maximum, source)
     cleaned = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\u00a0", " ")
     if "\x1b" in cleaned:
         cleaned = _ESCAPES.sub("", cleaned)
     lines = [line.rstrip() for line in cleaned.split("\n")]
-    if len(lines) > MAXIMUM_LINES:
-        raise InputError(f"the text has more than {MAXIMUM_LINES:,} lines", where=source)
+    if len(lines) > maximum:
+        raise _too_long(maximum, source)
     for number, line in enumerate(lines, start=1):
         if len(line) > MAXIMUM_LINE:
             raise InputError(f"a line has more than {MAXIMUM_LINE:,} characters", where=f"{source}:{number}")
     return lines
+
+
+def host_lines(text: str, *, source: str) -> list[str]:
+    """`split_lines` for what a tool prints of one host."""
+    return split_lines(text, source=source, maximum=MAXIMUM_HOST_LINES)
+
+
+def _too_long(maximum: int, source: str) -> InputError:
+    return InputError(f"the text has more than {maximum:,} lines", where=source, hint="is this the right file?")
 
 
 def _encoding(data: bytes) -> str:

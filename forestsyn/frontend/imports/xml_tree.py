@@ -36,9 +36,12 @@ class Element:
         return [child for child in self.children if child.name == name]
 
 
-def parse_xml(text: str, *, source: str) -> Element:
-    """The root element of `text`. Raises InputError for text that is no XML, declares entities, or is too large."""
-    builder = _Builder(source)
+def parse_xml(text: str, *, source: str, maximum: int = MAXIMUM_ELEMENTS) -> Element:
+    """The root element of `text`, with at most `maximum` elements in all.
+
+    Raises InputError for text that is no XML, declares entities, or is too large.
+    """
+    builder = _Builder(source, maximum)
     try:
         data = text.removeprefix("\ufeff").lstrip().encode("utf-8")
         builder.parser.Parse(data, True)
@@ -55,7 +58,7 @@ def parse_xml(text: str, *, source: str) -> Element:
 
 
 class _Builder:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, maximum: int) -> None:
         # The text is decoded already, so what the XML declaration says of its encoding does not matter.
         self.parser = expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
@@ -69,14 +72,13 @@ class _Builder:
         self._count = 0
         self._text = 0
         self._source = source
+        self._maximum = maximum
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         element = Element(name, attributes, self.parser.CurrentLineNumber)
         self._count += 1
-        if self._count > MAXIMUM_ELEMENTS or len(self._open) >= MAXIMUM_DEPTH:
-            limit = (
-                f"more than {MAXIMUM_ELEMENTS:,} elements" if self._count > MAXIMUM_ELEMENTS else "too deep nesting"
-            )
+        if self._count > self._maximum or len(self._open) >= MAXIMUM_DEPTH:
+            limit = f"more than {self._maximum:,} elements" if self._count > self._maximum else "too deep nesting"
             raise InputError(f"the XML has {limit}", where=f"{self._source}:{element.line}")
         if self._open:
             self._open[-1].children.append(element)
