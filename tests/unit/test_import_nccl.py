@@ -155,6 +155,11 @@ def test_two_levels_of_one_broadcom_switch_are_one() -> None:
     assert sum("pcie0" in pair for pair in pairs) == 5
 
 
+def test_links_between_switches_are_left_out_and_told() -> None:
+    inside = _bridge(_gpu(0) + _gpu(1) + '<pcilink target="0000:f2:00.0"/>', 1) + _bridge(_gpu(2) + _gpu(3), 2)
+    assert any("pcilink" in note for note in _read(_system(_cpu(inside)), nvswitch=False)[1])
+
+
 def test_unknown_pcie_speeds_are_asked_for_or_told() -> None:
     unknown = 'link_speed="" link_width="0"'
     text = _system(_cpu(_gpu(0, speed=unknown) + _gpu(1, speed=unknown)))

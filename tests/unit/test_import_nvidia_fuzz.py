@@ -172,7 +172,7 @@ def _survives(reader: Reader, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CASES)
-@settings(max_examples=120)
+@settings(max_examples=200)
 @given(data=st.data(), edits=EDITS)
 def test_edited_files(kind: str, data: st.DataObject, edits: list[tuple[int, int, str]]) -> None:
     reader, samples = CASES[kind]
@@ -195,6 +195,14 @@ def test_the_wrong_kind_of_file(kind: str) -> None:
     for _, samples in CASES.values():
         for sample in samples:
             _survives(CASES[kind][0], sample)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_characters_that_no_encoding_has(kind: str) -> None:
+    reader, samples = CASES[kind]
+    for sample in samples:
+        for place in range(0, len(sample), max(1, len(sample) // 40)):
+            _survives(reader, sample[:place] + "\ud800" + sample[place:])
 
 
 @given(st.binary(max_size=400))

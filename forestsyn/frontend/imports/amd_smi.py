@@ -124,8 +124,8 @@ def _from_json(text: str, source: str) -> Pairs:
         )
     try:
         value = msgspec.json.decode(re.sub(r",(\s*[\]}])", r"\1", text))
-    except (msgspec.DecodeError, RecursionError) as error:
-        problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        problem = str(error)[:120] if isinstance(error, msgspec.DecodeError) else "it is too deep, or no proper text"
         raise InputError(f"this is not JSON: {problem}", where=source) from None
     items = _items(value)
     if not items or len(items) > MAXIMUM_GPUS:

@@ -70,19 +70,15 @@ def _add_staged(box: Box, group: SwitchGroup, above: str, names: dict[str, str],
     down = box.new("switches", "down")
     box.link(up, above, pcie, _UPLINK, one_way=True)
     box.link(above, down, pcie, _UPLINK, one_way=True)
-    for device in _devices(group):
+    for device in group.all_devices():
         box.link(names[device], up, pcie, one_way=True)
         box.link(down, names[device], pcie, one_way=True)
 
 
 def _all_apart(group: SwitchGroup, apart: Pairs) -> bool:
-    gpus = [device for device in _devices(group) if device.startswith("GPU")]
+    gpus = [device for device in group.all_devices() if device.startswith("GPU")]
     pairs = [frozenset((one, other)) for place, one in enumerate(gpus) for other in gpus[:place]]
     return bool(pairs) and all(pair in apart for pair in pairs)
-
-
-def _devices(group: SwitchGroup) -> list[str]:
-    return [*group.devices, *(device for below in group.below for device in _devices(below))]
 
 
 def choose_rails(

@@ -29,12 +29,20 @@ class SwitchGroup(msgspec.Struct, frozen=True):
     devices: tuple[str, ...]
     below: tuple[SwitchGroup, ...]
 
+    def all_devices(self) -> list[str]:
+        """The devices on this switch and on those below."""
+        return [*self.devices, *(device for group in self.below for device in group.all_devices())]
+
 
 class CpuGroup(msgspec.Struct, frozen=True):
     """A NUMA node: the devices on its own ports and its PCIe switches."""
 
     devices: tuple[str, ...]
     switches: tuple[SwitchGroup, ...]
+
+    def all_devices(self) -> list[str]:
+        """The devices on this CPU."""
+        return [*self.devices, *(device for group in self.switches for device in group.all_devices())]
 
 
 class Classes:

@@ -127,6 +127,8 @@ def guess_model(text: str) -> Model | None:
     return None
 
 
-def model_names(link: str | None = None) -> tuple[str, ...]:
-    """The names of all models, or of those with links of the kind `link`."""
-    return tuple(model.name for model in _BY_NAME.values() if link is None or model.link == link)
+def model_names(link: str | None = None, least: int = 0) -> tuple[str, ...]:
+    """The names of all models, or of those with at least `least` links of the kind `link`."""
+    return tuple(
+        model.name for model in _BY_NAME.values() if link is None or (model.link == link and model.links >= least)
+    )

@@ -23,7 +23,11 @@ _DEVICES = {
     "0x1db1": "v100",
     "0x1db5": "v100",
 }
-_NVSWITCH = Question("--nvswitch", "whether the GPUs are joined by an NVSwitch", ("--nvswitch", "--no-nvswitch"))
+_NVSWITCH = Question(
+    "--nvswitch",
+    "whether the GPUs are joined by an NVSwitch",
+    ("--nvswitch", "--no-nvswitch (PCIe only)", "--machine NAME (for direct NVLinks, which the file does not list)"),
+)
 
 
 class GpuLinks:

@@ -106,6 +106,8 @@ class PcieSide:
                 if self._cpu_of[id(self.gpus[gpu])] is cpu:
                     for rate in rates:
                         self.box.link(gpu, name, rate)
+        if any(pci.side_links for cpu in self.cpus for top in cpu.pci for pci in top.everything()):
+            self.box.note("links between PCIe switches (pcilink) are left out; data between them goes over the CPU")
         self._join_cpus(used)
 
     def _find_ports(self) -> list[Port]:

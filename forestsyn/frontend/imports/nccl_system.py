@@ -58,6 +58,7 @@ class Pci:
         self.line = element.line
         self.above = above
         self.below = [Pci(child, self) for child in element.all("pci")]
+        self.side_links = len(element.all("pcilink"))
         gpus = element.all("gpu")
         self.ports = [port for nic in element.all("nic") for port in nic.all("net")] + element.all("net")
         self.gpu: Gpu | None = Gpu(gpus[0]) if gpus else None

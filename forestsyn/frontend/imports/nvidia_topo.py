@@ -165,9 +165,8 @@ class _BoxReader:
                 if pair <= set(members)
             }
             if any(model is None for model in models):
-                self.box.ask(
-                    Question("--gpu", "which model the GPUs are, and so how fast an NVLink is", model_names("nvlink"))
-                )
+                choices = model_names("nvlink", max(named.values()))
+                self.box.ask(Question("--gpu", "which model the GPUs are, and so how fast an NVLink is", choices))
             switched = self.options.nvswitch
             if switched is None:
                 switched = remotes_are_switches(self.status)
@@ -206,6 +205,10 @@ class _BoxReader:
             )
         affinity = self._same_affinity()
         tree = build_tree(labels, self._distance, [*affinity, *self._nvlink_neighbours(labels, affinity)])
+        for group in tree:
+            devices = group.all_devices()
+            if not any(device in self.gpus for device in devices):
+                self.box.note(f"the NUMA node of {', '.join(devices[:8])} is not given; one of their own is supposed")
         add_pcie_tree(self.box, tree, self.names, self.options, frozenset(self.blocked))
 
     def _same_affinity(self) -> list[tuple[str, str]]:
