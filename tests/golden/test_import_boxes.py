@@ -22,6 +22,7 @@ from forestsyn.frontend.imports.matrix import find_matrices
 from forestsyn.frontend.imports.nccl_system import Gpu, System, read_system
 from forestsyn.frontend.imports.nccl_xml import NcclXml
 from forestsyn.frontend.imports.nvidia_topo import NvidiaHelper, NvidiaTopo
+from forestsyn.frontend.imports.nvidia_words import WordsOnly
 from forestsyn.frontend.imports.text import decode_bytes, split_lines
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
@@ -32,7 +33,7 @@ from tests.importing import ask_until_complete, topology_of
 
 CORPUS = SHARED / "data" / "topologies"
 ORACLES = SHARED / "data" / "oracles"
-READERS: tuple[Reader, ...] = (NvidiaTopo(), NvidiaHelper(), RocmSmi(), AmdSmi(), NcclXml(), HwlocXml())
+READERS: tuple[Reader, ...] = (NvidiaTopo(), NvidiaHelper(), RocmSmi(), AmdSmi(), NcclXml(), HwlocXml(), WordsOnly())
 FOLDERS = (
     *("nvidia_smi_topo", "nvidia_smi_nvlink", "nvidia_smi_p2p", "issues", "rocm_smi_topo", "amd_smi_topology"),
     *("nccl_xml", "nccl_graph_xml", "hwloc_xml"),
@@ -76,14 +77,14 @@ REFUSED = {
     "aws_p5.48xl-topo_2025.xml": "no GPU is listed",
     "aws_p5.48xl-topo_v0.xml": "no GPU is listed",
     "azure_ncv4-graph.xml": "this is a graph file",
+    "15_9ranks_8plus1_split_rails.txt": "in words",
+    "17_hetero_4xA100_4xV100.txt": "in words",
+    "19_h200_vm_pci_0.2.txt": "suspiciously narrow: PCI/0-65000 at 0.2 GB/s, PCI/0-69000",
+    "25_3gpu_2x3080_1x5090.txt": "in words",
+    "27_mig_partitions.txt": "in words",
+    "37_two_nics_one_uplink.txt": "in words",
+    "39_2xH800_net_faster_than_nvlink.txt": "in words",
 }
-
-#: Told in words; no reader takes them for its own.
-PROSE = (
-    *("15_9ranks_8plus1_split_rails.txt", "17_hetero_4xA100_4xV100.txt", "19_h200_vm_pci_0.2.txt"),
-    *("25_3gpu_2x3080_1x5090.txt", "27_mig_partitions.txt", "37_two_nics_one_uplink.txt"),
-    "39_2xH800_net_faster_than_nvlink.txt",
-)
 
 pytestmark = pytest.mark.shared
 
@@ -118,7 +119,7 @@ def _topology(path: Path) -> tuple[Topology, list[str], tuple[str, ...]]:
 
 
 _FILES = _files()
-_READABLE = [path for path in _FILES if path.name not in REFUSED and path.name not in PROSE]
+_READABLE = [path for path in _FILES if path.name not in REFUSED]
 _MATRICES = [path for path in _READABLE if path.parent.name in ("nvidia_smi_topo", "issues")]
 
 
@@ -145,11 +146,6 @@ def test_refused_files_say_what_is_missing(path: Path) -> None:
         ask_until_complete(reader, _text(path), source=path.name, gpu=_model(path))
     assert caught.value.where is not None
     assert caught.value.hint
-
-
-@pytest.mark.parametrize("path", [path for path in _FILES if path.name in PROSE], ids=_by_name)
-def test_prose_is_nobodys(path: Path) -> None:
-    assert _reader(path) is None
 
 
 def _rows(name: str) -> list[dict[str, str]]:

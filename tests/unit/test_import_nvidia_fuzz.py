@@ -18,6 +18,7 @@ from forestsyn.frontend.imports.hwloc_xml import HwlocXml
 from forestsyn.frontend.imports.kinds import Options, Reader
 from forestsyn.frontend.imports.nccl_xml import NcclXml
 from forestsyn.frontend.imports.nvidia_topo import NvidiaHelper, NvidiaTopo
+from forestsyn.frontend.imports.nvidia_words import WordsOnly
 from forestsyn.frontend.imports.text import decode_bytes
 from tests.importing import topology_of
 
@@ -101,6 +102,7 @@ CASES: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "amd-smi-topology": (AmdSmi(), (AMD, AMD_JSON, XGMI)),
     "nccl-xml": (NcclXml(), (NCCL, NCCL.replace("0x1", "0x2", 1))),
     "hwloc-xml": (HwlocXml(), (HWLOC,)),
+    "words": (WordsOnly(), ("4x A100, one NIC\n", "=== System : maxBw 48.0 ===\n+ PCI[0.2] - PCI/0-65000 (1)\n")),
 }
 ANSWERS = Options(gpu="a100", pcie="gen4x16", nic="200G", socket="16GB/s", nvswitch=True)
 PIECES = (
