@@ -1,9 +1,9 @@
 """Routes: the links that the messages of a connection pass.
 
-A program names ranks and channels, not links. As a runtime would, a message takes the way with the fewest links that
-passes no rank's GPU, among these one with the greatest bandwidth at its narrowest link; where several are equal (a GPU
-with two NICs), channels take them in turn. Where no such way exists, messages pass other ranks' GPUs, as NCCL does with
-the NIC of a neighbour, and the pair is reported.
+A program names ranks and channels, not links. As a runtime would, a message takes the way with the fewest links
+that passes no rank's GPU, among these one with the greatest bandwidth at its narrowest link; where several are equal
+(a GPU with two NICs), channels take them in turn. Where no such way exists, messages pass other ranks' GPUs, as with
+NCCL the NIC of a neighbour, and the pair is reported.
 
 Method. Breadth-first search from each source; the ways of a pair are enumerated through the levels of the search, the
 widest first, at most `_ALTERNATIVES` of them.
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from forestsyn.errors import InputError
 from forestsyn.ir.profile import LinkClass
@@ -54,7 +55,7 @@ class Router:
             self._found[pair] = list(self._given.get(pair, ())) or self._search(source, destination)
         paths = self._found[pair]
         path = paths[channel % len(paths)]
-        return tuple(self._link[step] for step in zip(path, path[1:], strict=False))
+        return tuple(self._link[step] for step in pairwise(path))
 
     def _search(self, source: int, destination: int) -> list[tuple[int, ...]]:
         start, end = self.topology.ranks[source], self.topology.ranks[destination]
@@ -97,7 +98,7 @@ class Router:
                 before[head] = [tail for tail in self._tails(head) if levels[tail] == levels[head] - 1]
             layer = {tail for head in layer for tail in before[head]}
         paths: list[tuple[int, ...]] = []
-        stack = [(end,)]
+        stack: list[tuple[int, ...]] = [(end,)]
         while stack and len(paths) < _ENUMERATED:
             path = stack.pop()
             if path[0] == start:
@@ -111,7 +112,7 @@ class Router:
         return self._previous[head]
 
     def _width(self, path: tuple[int, ...]) -> Fraction:
-        return min(self.topology.links[self._link[step]].bandwidth for step in zip(path, path[1:], strict=False))
+        return min(self.topology.links[self._link[step]].bandwidth for step in pairwise(path))
 
 
 def link_class(topology: Topology, links: Sequence[int]) -> LinkClass:

@@ -1,7 +1,7 @@
 """Max–min fair sharing of links among flows.
 
-Problem. Flows pass fixed paths of links with capacities, each flow with a limit of its own. Rates are max–min fair when
-no flow can get more without another that has no more getting less.
+Problem. Flows pass fixed paths of links with capacities, each flow with a limit of its own. Rates are max–min fair
+when no flow can get more without another that has no more getting less.
 
 Method. Water-filling: raise all rates together; a flow stops at its own limit or when a link of its path is full.
 Flows with the lowest such level are frozen, their rates taken off their links, and the rest go on.
