@@ -2,12 +2,12 @@
 
 Model (msccl_interpreter.h, prims_simple.h and prims_ll*.h of the runtimes; see docs/simulation.md):
 
- - A thread does its actions in order, tile after tile. An action is one message or several (its chunks over the chunks
+ - A thread does its actions in order, tile after tile. An action is one message or several (its chunks over those
    that fit into a message), a message one slice or several; the thread works on one slice at a time.
  - A slice that is taken must have arrived; one that is put needs a free slot. The first slice of an action also waits
    for the actions of other threads that it depends on, in the same tile.
  - A slice that is put is a flow on the links of its connection, at its max–min fair share, capped by the thread. It
-   arrives `latency` after the flow ended. A slice that is only taken, or moved locally, goes at the thread's own rate.
+   arrives `latency` after the flow ended. A slice that is only taken, or moved locally, goes at the thread's rate.
    A taken slice's slot is free once the slice has been worked on.
  - Each action costs the thread `step_us` on top, after its last slice.
 
@@ -83,7 +83,7 @@ class Engine:
     def run(self) -> Run:
         """Run to the end, or until nothing can move."""
         todo = [thread for thread, actions in enumerate(self.actions) if actions]
-        while todo:
+        while todo or self.heap or self.flows:
             for thread in todo:
                 self._advance(thread)
             todo = self._next()
@@ -213,7 +213,7 @@ class Engine:
             self.recorder.ready(thread, self.now)
 
     def _wake(self, thread: int, connection: int, woken: dict[int, None]) -> None:
-        if thread in self.blocked:
+        if self.blocked.get(thread) in ("message", "slot"):
             woken[thread] = None
             if self.recorder:
                 reason = self.blocked[thread]
