@@ -1,7 +1,8 @@
 """Rows of ranks in which each reaches the next: Hamiltonian paths and rings, by search that keeps links even.
 
 Method. Depth first from `start`; a step goes to the rank whose path is then the least loaded, has the fewest links,
-and follows in rank order, unless `order` prefers another. The search is repeated with growing limits on the load of any
+leaves the fewest ways on (Warnsdorff's rule, on sparse networks), is the least used between the two (so that rings on a switch have connections of their own, which threadblocks serve in
+parallel), and follows in rank order, unless `order` prefers another. The search is repeated with growing limits on the load of any
 link, so that the first row found is one whose busiest link is about as little loaded as possible. Each repetition
 visits a limited number of rows, since the problem is hard; what is found is right, what exists may be missed.
 """
@@ -16,6 +17,8 @@ from forestsyn.patterns.network import Loads, Network, Path
 _ROWS_MAXIMUM = 400
 #: Limits tried before the search goes without one.
 _LIMITS_MAXIMUM = 5
+#: Choices up to which it pays to look one step further.
+_SPARSE = 8
 
 
 class Row:
@@ -27,15 +30,23 @@ class Row:
 
 
 def find_row(
-    network: Network, loads: Loads, members: Sequence[int], start: int, end: int | None, order: Sequence[int] = ()
+    network: Network,
+    loads: Loads,
+    members: Sequence[int],
+    start: int,
+    end: int | None,
+    order: Sequence[int] = (),
+    *,
+    careful: bool = True,
 ) -> Row | None:
     """A row from `start` through all `members` to `end`; adds its paths to `loads`.
 
     end: None for any; equal to `start` for a ring. order: position of each rank in a preference, rank order if empty.
+    careful: follow Warnsdorff's rule.
     """
     limits: list[int | None] = [*_limits(network, loads, members), None]
     for limit in limits:
-        search = _Search(network, loads, members, end, limit, order)
+        search = _Search(network, loads, members, end, limit, order, careful=careful)
         if search.extend(start):
             return Row(search.ranks, search.paths)
     return None
@@ -44,8 +55,9 @@ def find_row(
 def _limits(network: Network, loads: Loads, members: Sequence[int]) -> list[int]:
     """Loads that single steps would lead to, the lowest first; the least that every member needs to leave is the first."""
     steps = {}
+    inside = set(members)
     for source in members:
-        costs = [best[0] for head in members if head != source and (best := loads.best(source, head))]
+        costs = [best[0] for head in network.neighbours(source) if head in inside and (best := loads.best(source, head))]
         steps[source] = sorted(set(costs))
     least = max((costs[0] for costs in steps.values() if costs), default=0)
     found = sorted({cost for costs in steps.values() for cost in costs if cost >= least})
@@ -61,10 +73,14 @@ class _Search:
         end: int | None,
         limit: int | None,
         order: Sequence[int],
+        *,
+        careful: bool,
     ) -> None:
+        self.network = network
         self.loads = loads
         self.end = end
         self.limit = limit
+        self.careful = careful
         self.order = order or range(network.rank_count)
         self.count = network.rank_count
         self.left = set(members)
@@ -106,13 +122,26 @@ class _Search:
 
     def _choices(self, rank: int) -> list[tuple[int, Path]]:
         found = []
-        for head in self.left:
+        heads = [head for head in self.network.neighbours(rank) if head in self.left]
+        for head in heads:
             if head == self.end and len(self.left) > 1:
                 continue
             best = self.loads.best(rank, head)
             if best is None or (self.limit is not None and best[0] > self.limit):
                 continue
+            path = best[1]
+            onward = self._onward(head) if self.careful and len(heads) <= _SPARSE else 0
+            uses = self.loads.uses[path.vertices[0], path.vertices[-1]]
             ahead = (self.order[head] - self.order[rank]) % self.count
-            found.append((best[0], len(best[1].links), ahead, head, best[1]))
-        found.sort(key=lambda choice: choice[:4])
+            found.append((best[0], len(path.links), onward, uses, ahead, head, path))
+        found.sort(key=lambda choice: choice[:6])
         return [(head, path) for *_, head, path in found]
+
+    def _onward(self, rank: int) -> int:
+        """Steps open to a rank: those with few are best taken first, or they are never reached."""
+        count = 0
+        for head in self.network.neighbours(rank):
+            if head in self.left:
+                best = self.loads.best(rank, head)
+                count += best is not None and (self.limit is None or best[0] <= self.limit)
+        return count

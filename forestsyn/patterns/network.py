@@ -2,7 +2,8 @@
 
 A pattern thinks of ranks that talk to each other directly. Two ranks can where a path joins them whose inner vertices
 are switches, NICs, CPUs or relays; of these the ones with the fewest links count, and of these the widest. Ranks do
-not forward by themselves: a pattern that needs a relay must make it a node of its tree.
+not forward by themselves: a pattern that needs a relay must make it a node of its tree. Two ranks of a host whose ranks
+can all reach each other inside it do not talk over NICs: over two NVLinks a message is there sooner.
 
 Costs are exact integers: a unit of data on link e costs L / bandwidth(e), where L is common to all links. The cost of
 a path is that of its busiest link, and a set of transfers takes (the greatest cost of any link) / L.
@@ -10,6 +11,7 @@ a path is that of its busiest link, and a set of transfers takes (the greatest c
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
@@ -42,13 +44,29 @@ class Network:
         self.unit_costs = tuple(int(self.scale / link.bandwidth) for link in topology.links)
         self.hosts = _hosts(topology)
         self._paths: dict[tuple[int, int], tuple[Path, ...]] = {}
-        self._reached: set[int] = set()
+        self._neighbours: dict[int, tuple[int, ...]] = {}
+        self._host_of = tuple(topology.rank_host(rank) for rank in range(topology.rank_count))
+        self._closed: dict[str | None, bool] = {}
+        if len(self.hosts) > 1:
+            self._closed = {self._host_of[ranks[0]]: self._holds_together(ranks) for ranks in self.hosts}
 
     def paths(self, source: int, destination: int) -> tuple[Path, ...]:
         """The shortest and then widest paths from one rank to another, at most 16; none when a third is in the way."""
-        if source not in self._reached:
-            self._search(source)
+        self.neighbours(source)
         return self._paths.get((source, destination), ())
+
+    def neighbours(self, source: int) -> tuple[int, ...]:
+        """The ranks that a rank reaches directly, in rising order."""
+        if source not in self._neighbours:
+            host = self._host_of[source]
+            found = self._search(source, None)
+            if self._closed.get(host):
+                apart = {rank: paths for rank, paths in found.items() if self._host_of[rank] != host}
+                found = apart | self._search(source, host)
+            for rank, paths in found.items():
+                self._paths[source, rank] = paths
+            self._neighbours[source] = tuple(sorted(found))
+        return self._neighbours[source]
 
     def joined(self, first: int, second: int) -> bool:
         """True when each of the two ranks reaches the other directly."""
@@ -57,17 +75,22 @@ class Network:
     @property
     def complete(self) -> bool:
         """True when every rank reaches every other directly."""
-        ranks = range(self.rank_count)
-        return all(self.paths(source, head) for source in ranks for head in ranks if source != head)
+        return all(len(self.neighbours(rank)) == self.rank_count - 1 for rank in range(self.rank_count))
 
     def algbw(self, costs: list[int], chunk_count: int) -> Fraction:
         """GB/s of a message of `chunk_count` units when links are loaded by `costs`, as `Loads` counts them."""
         return Fraction(chunk_count * self.scale, max(costs))
 
-    def _search(self, source: int) -> None:
-        """Breadth first from one rank; ranks end a path."""
-        self._reached.add(source)
+    def _holds_together(self, ranks: tuple[int, ...]) -> bool:
+        """True when the ranks of a host reach each other inside it, perhaps over one another."""
+        ahead = {rank: set(self._search(rank, self._host_of[rank])) for rank in ranks}
+        behind = {rank: {tail for tail in ranks if rank in ahead[tail]} for rank in ranks}
+        return all(_count_reached(ranks[0], ways) == len(ranks) for ways in (ahead, behind))
+
+    def _search(self, source: int, host: str | None) -> dict[int, tuple[Path, ...]]:
+        """Paths from one rank by rank, breadth first; ranks end a path. host: only inside this one, where given."""
         start = self._vertex[source]
+        vertices = self.topology.vertices
         distance = {start: 0}
         arrivals: dict[int, list[tuple[int, int]]] = {start: []}
         border = [start]
@@ -77,6 +100,8 @@ class Network:
                 if vertex in self._rank_vertices and vertex != start:
                     continue
                 for head, number in self._next[vertex]:
+                    if host is not None and vertices[head].host != host:
+                        continue
                     if head not in distance:
                         distance[head] = distance[vertex] + 1
                         arrivals[head] = []
@@ -84,9 +109,11 @@ class Network:
                     if distance[head] == distance[vertex] + 1:
                         arrivals[head].append((vertex, number))
             border = following
-        for rank, vertex in enumerate(self._vertex):
-            if vertex in arrivals and rank != source:
-                self._paths[source, rank] = self._widest(vertex, arrivals)
+        return {
+            rank: self._widest(vertex, arrivals)
+            for rank, vertex in enumerate(self._vertex)
+            if vertex in arrivals and rank != source
+        }
 
     def _widest(self, vertex: int, arrivals: dict[int, list[tuple[int, int]]]) -> tuple[Path, ...]:
         """Walks back along `arrivals`; of the paths found, those whose costliest link is the cheapest."""
@@ -112,6 +139,8 @@ class Loads:
         self._network = network
         self._units = network.unit_costs
         self.costs = [0] * len(self._units)
+        #: How many paths join the two vertices.
+        self.uses: Counter[tuple[int, int]] = Counter()
 
     def best(self, source: int, destination: int, amount: int = 1) -> tuple[int, Path] | None:
         """The path that is the least loaded after `amount` more units on it, with that load."""
@@ -125,8 +154,17 @@ class Loads:
 
     def add(self, path: Path, amount: int = 1) -> None:
         """Put `amount` units (negative: take them away) on every link of `path`."""
+        self.uses[path.vertices[0], path.vertices[-1]] += amount
         for number in path.links:
             self.costs[number] += amount * self._units[number]
+
+
+def _count_reached(start: int, ways: dict[int, set[int]]) -> int:
+    seen, border = {start}, [start]
+    while border:
+        border = sorted({head for rank in border for head in ways[rank]} - seen)
+        seen.update(border)
+    return len(seen)
 
 
 def _hosts(topology: Topology) -> tuple[tuple[int, ...], ...]:

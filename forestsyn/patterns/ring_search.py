@@ -6,7 +6,7 @@ evenly. A ring passes each host once: it enters at one GPU, visits the others, a
 Method. One ring after the other. Ring r leaves the hosts at GPUs whose way out is the least loaded, the r-th of equal
 ones, so that each NIC serves its own ring; inside a host it follows a Hamiltonian path (`hamiltonian`) between the two.
 Every number of rings has the rate c / (greatest load). On networks without switches, a ring and its reverse are laid
-together, and several preferences among equal steps are tried, because rings that are found one by one may leave no
+together in every other try, and several preferences among equal steps are tried, because rings that are found one by one may leave no
 room for the next; the best set is kept.
 
 References. NVIDIA/nccl, src/graph/search.cc, for the orders; edge-disjoint Hamiltonian cycles of tori: Bae and Bose,
@@ -25,9 +25,10 @@ from forestsyn.patterns.network import Loads, Network, Path
 
 #: Rings in a set: as many as channels are useful for on any machine.
 RINGS_MAXIMUM = 16
-#: Preferences tried on networks where the first does not reach what the links of every rank allow, by ranks.
-_TRIES = 24
-_TRIES_BUDGET = 400  # tries times ranks
+#: Ways tried where the first does not reach what the links of every rank and host allow, and how many may in a row
+#: be no better than the best before.
+_TRIES_MAXIMUM = 24
+_PATIENCE = 6
 
 
 class Ring(NamedTuple):
@@ -50,13 +51,15 @@ def find_rings(network: Network) -> RingSet | None:
     ceiling = _ceiling(network)
     random = Random(0)
     order = list(range(network.rank_count))
-    for attempt in range(2 + min(_TRIES, _TRIES_BUDGET // network.rank_count)):
-        found = _lay_rings(network, order, paired=attempt > 0)
+    vain = 0
+    for attempt in range(_TRIES_MAXIMUM):
+        found = _lay_rings(network, order, paired=attempt % 2 > 0, careful=attempt % 4 > 1)
+        vain += 1
         if found is not None and (best is None or max(found.rates) > max(best.rates)):
-            best = found
-        if best is not None and max(best.rates) >= ceiling:
+            best, vain = found, 0
+        if vain > _PATIENCE or (best is not None and max(best.rates) >= ceiling):
             break
-        if attempt > 1:
+        if attempt >= 3:
             random.shuffle(order)
     return best
 
@@ -77,12 +80,12 @@ def _ceiling(network: Network) -> Fraction:
     return Fraction(min(rates))
 
 
-def _lay_rings(network: Network, order: Sequence[int], *, paired: bool) -> RingSet | None:
+def _lay_rings(network: Network, order: Sequence[int], *, paired: bool, careful: bool) -> RingSet | None:
     loads = Loads(network)
     rings: list[Ring] = []
     rates: list[Fraction] = []
     while len(rings) < RINGS_MAXIMUM:
-        ring = _lay_ring(network, loads, len(rings), order)
+        ring = _lay_ring(network, loads, len(rings), order, careful=careful)
         if ring is None:
             break
         pair = [ring]
@@ -97,18 +100,18 @@ def _lay_rings(network: Network, order: Sequence[int], *, paired: bool) -> RingS
     return RingSet(tuple(rings), tuple(rates)) if rings else None
 
 
-def _lay_ring(network: Network, loads: Loads, number: int, order: Sequence[int]) -> Ring | None:
+def _lay_ring(network: Network, loads: Loads, number: int, order: Sequence[int], *, careful: bool) -> Ring | None:
     """Ring `number`, host by host where that can be done; adds it to `loads`."""
     hosts = network.hosts
     if len(hosts) > 1:
-        ring = _through_hosts(network, loads, number, order)
+        ring = _through_hosts(network, loads, number, order, careful=careful)
         if ring is not None:
             return ring
-    row = find_row(network, loads, range(network.rank_count), 0, 0, order)
+    row = find_row(network, loads, range(network.rank_count), 0, 0, order, careful=careful)
     return row and Ring(tuple(row.ranks), tuple(row.paths))
 
 
-def _through_hosts(network: Network, loads: Loads, number: int, order: Sequence[int]) -> Ring | None:
+def _through_hosts(network: Network, loads: Loads, number: int, order: Sequence[int], *, careful: bool) -> Ring | None:
     hosts = network.hosts
     laid: list[Path] = []
     borders = _borders(network, loads, number)
@@ -119,7 +122,9 @@ def _through_hosts(network: Network, loads: Loads, number: int, order: Sequence[
     paths: list[Path] = []
     for host, members in enumerate(hosts):
         entry, (leave, _, border) = borders[host - 1][1], borders[host]
-        row = find_row(network, loads, members, entry, leave, order) if len(members) > 1 else Row([entry], [])
+        row: Row | None = Row([entry], [])
+        if len(members) > 1:
+            row = find_row(network, loads, members, entry, leave, order, careful=careful)
         if row is None:
             for path in laid:
                 loads.add(path, -1)
