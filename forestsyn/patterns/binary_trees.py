@@ -5,8 +5,8 @@ nodes are the leaves of the first uses the other half, so the pair reaches nearl
 ⌈log₂ n⌉ + 1. The first tree is in order: the parent of i clears the lowest set bit of i and sets the next one, where
 that is below n; node 0 is above the top. The second is the mirror image for even n, and shifted by one for odd n.
 
-Across hosts the nodes are hosts, as in NCCL: the trees join one GPU of each, and inside a host a chain goes on from it.
-Pair r of c uses the r-th GPU of each host and thereby, on rail networks, its own NICs.
+Across hosts the nodes are hosts, as in NCCL: the trees join one GPU of each, and inside a host a chain goes on from
+it. Pair r of c uses the r-th GPU of each host and thereby, on rail networks, its own NICs.
 
 References. Sanders, Speck, Träff, Parallel Computing 35 (2009); NVIDIA/nccl, src/graph/trees.cc.
 """
@@ -14,11 +14,12 @@ References. Sanders, Speck, Träff, Parallel Computing 35 (2009); NVIDIA/nccl, s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from forestsyn.ir.collective import Collective
 from forestsyn.patterns.hamiltonian import find_row
 from forestsyn.patterns.network import Loads, Network
-from forestsyn.patterns.pattern import Omission, Pattern
+from forestsyn.patterns.pattern import NOT_JOINED, Omission, Pattern
 from forestsyn.patterns.trees import Tree, joinable, schedule_trees
 
 NAME = "double binary tree"
@@ -35,11 +36,11 @@ def double_binary_trees(
     hosts = network.hosts if len(network.hosts) > 1 else tuple((rank,) for rank in range(network.rank_count))
     smallest = min(len(host) for host in hosts)
     most = min(1 << (smallest.bit_length() - 1), _PAIRS_MAXIMUM)
-    patterns = []
+    patterns: list[Pattern] = []
     for pairs in sorted({1, most}):
         trees = _trees(network, hosts, root, pairs)
         if trees is None or not joinable(network, collective, trees):
-            return patterns, [Omission(name=NAME, reason="the tree needs ranks joined that only reach others through ranks")]
+            return patterns, [Omission(name=NAME, reason=NOT_JOINED)]
         name = NAME if pairs == 1 else f"{NAME} x{pairs}"
         patterns.append(Pattern(name=name, schedule=schedule_trees(network, collective, root, trees)))
     return patterns, []
@@ -109,7 +110,7 @@ def _expand(
         chain = _chain(network, members, start, head)
         if chain is None:
             return None
-        for before, rank in zip(chain, chain[1:], strict=False):
+        for before, rank in pairwise(chain):
             parents[rank] = before
     end = root if root is not None else heads[top]
     return Tree(root=end, outward=parents, inward=parents)
@@ -126,9 +127,9 @@ def _chain(network: Network, members: Sequence[int], start: int, head: int) -> l
     """All members in a row from `start`; the head comes second where it is not the first."""
     if start == head:
         row = find_row(network, Loads(network), members, start, None)
-        return row and row.ranks
+        return row.ranks if row else None
     if not network.joined(start, head):
         return None
     rest = [rank for rank in members if rank != start]
     row = find_row(network, Loads(network), rest, head, None)
-    return row and [start, *row.ranks]
+    return [start, *row.ranks] if row else None

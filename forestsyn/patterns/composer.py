@@ -4,10 +4,10 @@ The composer is told the steps of all ranks in an order in which they could run 
 meaning while threadblocks run at the same time: a step waits for those that wrote what it reads, and for those that
 read or wrote what it writes, unless its own threadblock or other waits imply it. Further waits are put on nops.
 
-No deadlock. Threadblocks keep the given order, and a send comes before its receive there; so the first step in that order
-that is not finished can always run, as long as the queue between two ranks has room for what is sent before it is
-received. Callers send at most one step ahead on a connection, and keep steps of several chunks, which a runtime may
-send as several messages, on threadblocks that only send or only receive.
+No deadlock. Threadblocks keep the given order, and a send comes before its receive there; so the first step in that
+order that is not finished can always run, as long as the queue between two ranks has room for what is sent before it
+is received. Callers send at most one step ahead on a connection, and keep steps of several chunks, which a runtime
+may send as several messages, on threadblocks that only send or only receive.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Exchanges: algorithms that a schedule of trees cannot say, as a form and an order of the ranks.
 
 In a schedule a rank has one value for each piece, which it adds to or passes on. Two kinds of algorithm need more.
-Where every rank adds up everything by itself (one-shot, recursive doubling of the whole message), it must send its own
-contribution and add up others at the same time. And where the data of several roots travels together (recursive
+Where every rank adds up everything by itself (one-shot, recursive doubling of the whole message), it must send its
+own contribution and add up others at the same time. And where the data of several roots travels together (recursive
 doubling and Bruck), a step carries all of it: log₂ N steps instead of N − 1, which is what small messages want.
 
 The forms, for ranks p₀ … pₙ₋₁ in the exchange's order:
 
 ONE_SHOT  allreduce: everyone sends its whole message to all, and adds up what arrives, in rank order.
-VECTORS   allreduce: in round j, pᵢ and p_{i xor 2ʲ} swap sums of the whole message. Ranks beyond the greatest power of
-          two hand their message to a partner first, and get the result from it.
+VECTORS   allreduce: in round j, pᵢ and p_{i xor 2ʲ} swap sums of the whole message. Ranks beyond the greatest power
+          of two hand their message to a partner first, and get the result from it.
 DOUBLING  in round j, pᵢ and p_{i xor 2ʲ} swap all 2ʲ shards that they have; N must be a power of two. Reductions run
           the rounds backwards with sums (recursive halving), an allreduce does both.
 BRUCK     in round j, pᵢ sends up to 2ʲ shards, its own and those it has of the next ones, to p_{i − 2ʲ}; any N.
@@ -72,7 +72,7 @@ def gather_rounds(exchange: Exchange) -> list[Round]:
 
 
 def talking_pairs(exchange: Exchange) -> Iterator[tuple[int, int]]:
-    """The ordered pairs of ranks that send to each other, some perhaps twice; both ways where a reduction needs it."""
+    """The ordered pairs of ranks that send to each other, some perhaps twice; reductions send backwards."""
     order, count = exchange.order, len(exchange.order)
     if exchange.form is Form.ONE_SHOT:
         yield from ((first, second) for first in order for second in order if first != second)

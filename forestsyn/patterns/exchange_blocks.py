@@ -1,7 +1,8 @@
 """Steps of exchanges of shards: recursive doubling and halving, and Bruck. The message has one chunk per rank.
 
-Gathering runs the rounds forwards; reducing runs them backwards, with sources and destinations swapped and sums instead
-of copies. The chunks of a message are sent as runs that are contiguous wherever they lie, one run ahead at most.
+Gathering runs the rounds forwards; reducing runs them backwards, with sources and destinations swapped and sums
+instead of copies. The chunks of a message are sent as runs that are contiguous wherever they lie, one run
+ahead at most.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Exchanges to programs, directly: see `exchange` for the algorithms and `composer` for waits.
 
-Buffers are used as in the lowering of schedules: contributions are read from the input, which is never written, results
-go to the output, sums of other ranks' shards to the output in an allreduce and else to scratch.
+Buffers are used as in the lowering of schedules: contributions are read from the input, which is never written,
+results go to the output, sums of other ranks' shards to the output in an allreduce and else to scratch.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def exchange_program(
 
 
 def _output_starts(exchange: Exchange) -> list[int | None]:
-    """Per rank, where its output lies in its input when a call is in place; an allgather then uses the output alone."""
+    """Per rank, where its output lies in its input in place; an allgather then uses the output alone."""
     if exchange.collective is Collective.REDUCE_SCATTER:
         return list(range(len(exchange.order)))
     start = None if exchange.collective is Collective.ALLGATHER else 0
@@ -75,7 +75,7 @@ def _output_starts(exchange: Exchange) -> list[int | None]:
 def _check_limits(target: Target, ranks: tuple[RankProgram, ...], count: int) -> None:
     checks: list[tuple[str, str, Callable[[RankProgram], int]]] = [
         ("ranks_max", "ranks", lambda rank: count),
-        ("peers_per_channel_max", "peers to send to", lambda rank: _peers(rank)),
+        ("peers_per_channel_max", "peers to send to", _peers),
         ("threadblocks_max", "threadblocks", lambda rank: len(rank.threadblocks)),
         ("steps_max", "steps of a threadblock", lambda rank: max(len(block.steps) for block in rank.threadblocks)),
         (

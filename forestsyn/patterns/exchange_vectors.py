@@ -51,16 +51,14 @@ def compose_vectors(exchange: Exchange, ranks: Sequence[RankComposer]) -> None:
     """Recursive doubling; the sum after each round has a place of its own, the last one the output."""
     order, count = exchange.order, len(exchange.order)
     power = 1 << (count.bit_length() - 1)
-    places = {position: _OWN for position in range(count)}
+    places = dict.fromkeys(range(count), _OWN)
     for extra in range(power, count):
         place = ranks[order[extra - power]].take_scratch(1)
         _swap(order, ranks, [(extra, extra - power)], places, {extra - power: place})
     distance = 1
     while distance < power:
         last = 2 * distance == power
-        results = {
-            position: _RESULT if last else ranks[order[position]].take_scratch(1) for position in range(power)
-        }
+        results = {position: _RESULT if last else ranks[order[position]].take_scratch(1) for position in range(power)}
         _swap(order, ranks, [(position, position ^ distance) for position in range(power)], places, results)
         distance *= 2
     for extra in range(power, count):

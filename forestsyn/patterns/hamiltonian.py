@@ -1,10 +1,11 @@
 """Rows of ranks in which each reaches the next: Hamiltonian paths and rings, by search that keeps links even.
 
-Method. Depth first from `start`; a step goes to the rank whose path is then the least loaded, has the fewest links,
-leaves the fewest ways on (Warnsdorff's rule, on sparse networks), is the least used between the two (so that rings on a switch have connections of their own, which threadblocks serve in
-parallel), and follows in rank order, unless `order` prefers another. The search is repeated with growing limits on the load of any
-link, so that the first row found is one whose busiest link is about as little loaded as possible. Each repetition
-visits a limited number of rows, since the problem is hard; what is found is right, what exists may be missed.
+Method. Depth first from `start`. A step goes to the rank whose path is then the least loaded; of equal ones, to that
+with the fewest links, with the fewest ways on (Warnsdorff's rule, on sparse networks), and with the least used
+connection, since threadblocks serve different connections in parallel; then in rank order, unless `order` prefers
+another. The search is repeated with growing limits on the load of any link, so that the first row found is one whose
+busiest link is about as little loaded as possible. Each repetition visits a limited number of rows, since the problem
+is hard; what is found is right, what exists may be missed.
 """
 
 from __future__ import annotations
@@ -53,11 +54,12 @@ def find_row(
 
 
 def _limits(network: Network, loads: Loads, members: Sequence[int]) -> list[int]:
-    """Loads that single steps would lead to, the lowest first; the least that every member needs to leave is the first."""
+    """Loads that single steps would lead to, the lowest first, from the least with which every member can be left."""
     steps = {}
     inside = set(members)
     for source in members:
-        costs = [best[0] for head in network.neighbours(source) if head in inside and (best := loads.best(source, head))]
+        heads = [head for head in network.neighbours(source) if head in inside]
+        costs = [best[0] for head in heads if (best := loads.best(source, head))]
         steps[source] = sorted(set(costs))
     least = max((costs[0] for costs in steps.values() if costs), default=0)
     found = sorted({cost for costs in steps.values() for cost in costs if cost >= least})

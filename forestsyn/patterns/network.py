@@ -2,8 +2,8 @@
 
 A pattern thinks of ranks that talk to each other directly. Two ranks can where a path joins them whose inner vertices
 are switches, NICs, CPUs or relays; of these the ones with the fewest links count, and of these the widest. Ranks do
-not forward by themselves: a pattern that needs a relay must make it a node of its tree. Two ranks of a host whose ranks
-can all reach each other inside it do not talk over NICs: over two NVLinks a message is there sooner.
+not forward by themselves: a pattern that needs a relay must make it a node of its tree. Two ranks of a host whose
+ranks can all reach each other inside it do not talk over NICs: over two NVLinks a message is there sooner.
 
 Costs are exact integers: a unit of data on link e costs L / bandwidth(e), where L is common to all links. The cost of
 a path is that of its busiest link, and a set of transfers takes (the greatest cost of any link) / L.
@@ -51,7 +51,7 @@ class Network:
             self._closed = {self._host_of[ranks[0]]: self._holds_together(ranks) for ranks in self.hosts}
 
     def paths(self, source: int, destination: int) -> tuple[Path, ...]:
-        """The shortest and then widest paths from one rank to another, at most 16; none when a third is in the way."""
+        """The shortest, then widest paths from one rank to another, at most 16; none when a third is in the way."""
         self.neighbours(source)
         return self._paths.get((source, destination), ())
 

@@ -7,6 +7,9 @@ import msgspec
 from forestsyn.ir.schedule import Schedule
 from forestsyn.patterns.exchange import Exchange
 
+#: Why most omissions are: an algorithm wants a pair of ranks to talk that cannot directly.
+NOT_JOINED = "it needs ranks to talk that reach each other only through other ranks"
+
 
 class Pattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
     """A classic algorithm on one topology.

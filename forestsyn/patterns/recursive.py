@@ -1,9 +1,9 @@
 """Recursive patterns: log₂ N rounds of pairs, with the ranks in an order in which all pairs are joined.
 
-Recursive doubling and halving need the ranks to be numbered like the corners of a hypercube, those that differ in one bit
-joined. Rank order does on most machines; on direct networks (a torus of four times four is a hypercube) an order is
-searched. Other numbers of ranks use Bruck's rounds, in rank order. Broadcast and reduce use the binomial tree of the
-same pairs.
+Recursive doubling and halving need the ranks to be numbered like the corners of a hypercube, those that differ in one
+bit joined. Rank order does on most machines; on direct networks (a torus of four times four is a hypercube) an order
+is searched. Other numbers of ranks use Bruck's rounds, in rank order. Broadcast and reduce use the binomial tree of
+the same pairs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from forestsyn.ir.collective import Collective
 from forestsyn.patterns.exchange import Exchange, Form, talking_pairs
 from forestsyn.patterns.network import Network
-from forestsyn.patterns.pattern import Omission, Pattern
+from forestsyn.patterns.pattern import NOT_JOINED, Omission, Pattern
 from forestsyn.patterns.trees import Tree, joinable, schedule_trees
 
 BINOMIAL = "binomial tree"
@@ -54,7 +54,7 @@ def recursive_patterns(
         if exchange and all(network.paths(*pair) for pair in talking_pairs(exchange)):
             patterns.append(Pattern(name=name, exchange=exchange))
         else:
-            omissions.append(Omission(name=name, reason="it needs ranks joined that only reach others through ranks"))
+            omissions.append(Omission(name=name, reason=NOT_JOINED))
     return patterns, omissions
 
 
@@ -73,12 +73,12 @@ def _binomial(
         parents[ranks[position]] = ranks[position ^ 1 << (position.bit_length() - 1)]
     trees = [Tree(root=root, outward=parents, inward=parents)]
     if not joinable(network, collective, trees):
-        return [], [Omission(name=BINOMIAL, reason="it needs ranks joined that only reach others through ranks")]
+        return [], [Omission(name=BINOMIAL, reason=NOT_JOINED)]
     return [Pattern(name=BINOMIAL, schedule=schedule_trees(network, collective, root, trees))], []
 
 
 def _hypercube_order(network: Network) -> tuple[int, ...] | None:
-    """An order of a power of two ranks in which positions that differ in one bit are joined; rank order if it does."""
+    """An order of a power of two ranks in which positions that differ in one bit are joined."""
     count = network.rank_count
     if count & (count - 1):
         return None

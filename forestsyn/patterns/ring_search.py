@@ -4,10 +4,10 @@ Problem. Find c rings through all ranks such that c equal shares of the data, on
 evenly. A ring passes each host once: it enters at one GPU, visits the others, and leaves at another one.
 
 Method. One ring after the other. Ring r leaves the hosts at GPUs whose way out is the least loaded, the r-th of equal
-ones, so that each NIC serves its own ring; inside a host it follows a Hamiltonian path (`hamiltonian`) between the two.
-Every number of rings has the rate c / (greatest load). On networks without switches, a ring and its reverse are laid
-together in every other try, and several preferences among equal steps are tried, because rings that are found one by one may leave no
-room for the next; the best set is kept.
+ones, so that each NIC serves its own ring; inside a host it follows a Hamiltonian path (`hamiltonian`) between the
+two. The first c rings have the rate c / (greatest load). Rings that are found one by one may leave no room for the
+next, so several ways are tried: rings alone, or each with its reverse; with other preferences among equal steps. The
+best set is kept.
 
 References. NVIDIA/nccl, src/graph/search.cc, for the orders; edge-disjoint Hamiltonian cycles of tori: Bae and Bose,
 IEEE Trans. Computers 52 (2003).
@@ -75,9 +75,10 @@ def _ceiling(network: Network) -> Fraction:
             groups.append({vertex for vertex, name in hosts.items() if name == host})
     rates = []
     for group in groups:
-        rates.append(sum((link.bandwidth for link in topology.links if link.tail in group and link.head not in group)))
-        rates.append(sum((link.bandwidth for link in topology.links if link.head in group and link.tail not in group)))
-    return Fraction(min(rates))
+        leaving = [link.bandwidth for link in topology.links if link.tail in group and link.head not in group]
+        entering = [link.bandwidth for link in topology.links if link.head in group and link.tail not in group]
+        rates += [sum(leaving, Fraction(0)), sum(entering, Fraction(0))]
+    return min(rates)
 
 
 def _lay_rings(network: Network, order: Sequence[int], *, paired: bool, careful: bool) -> RingSet | None:
@@ -108,10 +109,12 @@ def _lay_ring(network: Network, loads: Loads, number: int, order: Sequence[int],
         if ring is not None:
             return ring
     row = find_row(network, loads, range(network.rank_count), 0, 0, order, careful=careful)
-    return row and Ring(tuple(row.ranks), tuple(row.paths))
+    return Ring(tuple(row.ranks), tuple(row.paths)) if row else None
 
 
-def _through_hosts(network: Network, loads: Loads, number: int, order: Sequence[int], *, careful: bool) -> Ring | None:
+def _through_hosts(
+    network: Network, loads: Loads, number: int, order: Sequence[int], *, careful: bool
+) -> Ring | None:
     hosts = network.hosts
     laid: list[Path] = []
     borders = _borders(network, loads, number)
@@ -167,7 +170,7 @@ def _borders(network: Network, loads: Loads, number: int) -> list[tuple[int, int
 def _reversed(network: Network, loads: Loads, ring: Ring) -> Ring | None:
     """The ring walked backwards; adds it to `loads`."""
     order = (ring.order[0], *ring.order[:0:-1])
-    paths = []
+    paths: list[Path] = []
     for position, source in enumerate(order):
         best = loads.best(source, order[(position + 1) % len(order)])
         if best is None:

@@ -22,9 +22,7 @@ ONE_PHASE = "all-pairs"
 SHORTEST = "shortest ways"
 
 
-def star_patterns(
-    network: Network, collective: Collective, root: int | None
-) -> tuple[list[Pattern], list[Omission]]:
+def star_patterns(network: Network, collective: Collective, root: int | None) -> tuple[list[Pattern], list[Omission]]:
     """All-pairs where all ranks are joined directly, else trees of shortest ways."""
     roots = range(network.rank_count) if root is None else (root,)
     trees = shortest_trees(network, collective, roots, range(network.rank_count))
@@ -44,7 +42,7 @@ def star_patterns(
 def shortest_trees(
     network: Network, collective: Collective, roots: Sequence[int], members: Sequence[int]
 ) -> list[Tree] | None:
-    """For each root a tree of least depth over `members`; ranks outside have no parent. None where one is not reached."""
+    """For each root a tree of least depth over `members`, where others have no parent; None if one is not reached."""
     outward, inward = Loads(network), Loads(network)
     trees = []
     for root in roots:
@@ -56,9 +54,7 @@ def shortest_trees(
     return trees
 
 
-def _grow(
-    network: Network, loads: Loads, root: int, members: Sequence[int], *, inwards: bool
-) -> list[int] | None:
+def _grow(network: Network, loads: Loads, root: int, members: Sequence[int], *, inwards: bool) -> list[int] | None:
     """Level by level; each rank joins the rank of the last level whose path to it is the least loaded."""
     parents = [-1] * network.rank_count
     left = [rank for rank in members if rank != root]
@@ -70,7 +66,8 @@ def _grow(
             for parent in border:
                 best = loads.best(rank, parent) if inwards else loads.best(parent, rank)
                 if best is not None:
-                    choices.append((best[0], len(best[1].links), (parent - rank) % network.rank_count, parent, best[1]))
+                    ahead = (parent - rank) % network.rank_count
+                    choices.append((best[0], len(best[1].links), ahead, parent, best[1]))
             if choices:
                 *_, parents[rank], path = min(choices, key=lambda choice: choice[:4])
                 loads.add(path)

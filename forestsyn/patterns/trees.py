@@ -29,21 +29,20 @@ _Integers = npt.NDArray[np.int64]
 
 
 class Tree(NamedTuple):
-    """`count` chunks rooted at `root`. lane: index into the lanes, −1 for the least loaded paths."""
+    """The way of one chunk rooted at `root`. lane: index into the lanes, −1 for the least loaded paths."""
 
     root: int
     outward: Parents
     inward: Parents
     lane: int = -1
-    count: int = 1
 
 
 def schedule_trees(
     network: Network, collective: Collective, root: int | None, trees: Sequence[Tree], lanes: Sequence[Lane] = ()
 ) -> Schedule:
-    """The schedule in which each tree carries its own chunks; trees are sorted by root.
+    """The schedule in which each tree carries a chunk of its own; chunks are in the order of their roots.
 
-    Every edge must have a path, see `joinable`. Trees of a sharded collective need equal counts at every root.
+    Every edge must have a path, see `joinable`. A sharded collective needs equally many trees at every root.
     """
     trees = sorted(trees, key=lambda tree: tree.root)
     phases = []
@@ -70,11 +69,7 @@ def joinable(network: Network, collective: Collective, trees: Sequence[Tree]) ->
 
 
 def _pieces(trees: Sequence[Tree]) -> tuple[Piece, ...]:
-    pieces, first = [], 0
-    for tree in trees:
-        pieces.append(Piece(first=first, count=tree.count, root=tree.root))
-        first += tree.count
-    return tuple(pieces)
+    return tuple(Piece(first=first, count=1, root=tree.root) for first, tree in enumerate(trees))
 
 
 class _Phase:
@@ -168,7 +163,7 @@ def _assemble(
     return Schedule(
         collective=collective,
         rank_count=rank_count,
-        chunk_count=pieces[-1].first + pieces[-1].count,
+        chunk_count=len(pieces),
         root=root,
         pieces=pieces,
         piece=piece[order].astype(np.int32),
