@@ -71,4 +71,15 @@ RCCL = Target(
     both_places=True,
 )
 
-TARGETS: dict[str, Target] = {target.name: target for target in (MSCCL, EXECUTOR, RCCL)}
+#: Execution plans, which are no programs: of these limits only steps (operations), threadblocks (the V100 has the
+#: fewest multiprocessors, and all threadblocks must be resident) and ranks apply; mscclpp 0.9.0.
+MSCCLPP = Target(
+    name="mscclpp",
+    operations=frozenset(),
+    steps_max=64,
+    threadblocks_max=80,
+    reduce_scatter="reducescatter",
+    both_places=False,
+)
+
+TARGETS: dict[str, Target] = {target.name: target for target in (MSCCL, EXECUTOR, RCCL, MSCCLPP)}

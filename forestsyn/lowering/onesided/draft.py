@@ -1,0 +1,125 @@
+"""A threadblock in the making: its operations, and the channels and remote buffers that they use.
+
+Operations of a threadblock are not kept together by anything but `nop`. A draft knows what happened since the last
+one and puts one in front of an operation that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+from forestsyn.ir.plan import BufferRange, ChannelType, PlanOperation, PlanStep
+from forestsyn.ir.program import Buffer
+
+#: What one operation takes (mscclpp 0.9.0, execution_common.hpp): channels, and so destinations.
+CHANNELS_PER_STEP = 8
+
+Remote = tuple[int, Buffer]
+Move = tuple[BufferRange, BufferRange, int]  # own source, destination in a buffer of the rank, rank
+_Item = TypeVar("_Item")
+
+
+class Draft:
+    """The operations of one rank for one group of pieces, the same for every share of the data.
+
+    peers: for each type of channel the ranks at its other ends; remotes: likewise the remote buffers.
+    """
+
+    def __init__(self, rank: int, ports: frozenset[tuple[int, int]]) -> None:
+        self.rank = rank
+        self.steps: list[PlanStep] = []
+        self.peers: dict[ChannelType, list[int]] = {ChannelType.MEMORY: [], ChannelType.PORT: []}
+        self.remotes: dict[ChannelType, list[Remote]] = {ChannelType.MEMORY: [], ChannelType.PORT: []}
+        self._ports = ports
+        self._unsynced = False
+
+    def way(self, peer: int) -> ChannelType:
+        """The type of the channel to `peer`."""
+        return ChannelType.PORT if (self.rank, peer) in self._ports else ChannelType.MEMORY
+
+    def channel(self, peer: int) -> int:
+        """The threadblock's number of the channel to `peer`."""
+        return _number(self.peers[self.way(peer)], peer)
+
+    def remote(self, peer: int, place: BufferRange) -> BufferRange:
+        """`place`, a range of a buffer of `peer`, as this threadblock names it."""
+        assert place.buffer is not None, "a landing is a range of an own buffer of the peer"
+        number = _number(self.remotes[self.way(peer)], (peer, place.buffer))
+        return BufferRange(remote=number, index=place.index, size=place.size)
+
+    def add(self, step: PlanStep) -> None:
+        """Append an operation."""
+        self.steps.append(step)
+        self._unsynced = True
+
+    def sync(self) -> None:
+        """What follows needs what came before to be finished by all threads."""
+        if self._unsynced:
+            self.steps.append(PlanStep(operation=PlanOperation.SYNC))
+            self._unsynced = False
+
+    def meet(self, sources: Iterable[int], destinations: Iterable[int]) -> None:
+        """Tell the `sources` that this rank has begun, and wait for the `destinations` to have.
+
+        A rank that has begun has finished all earlier calls, so its buffers are free.
+        """
+        for way, signal, wait in (
+            (ChannelType.MEMORY, PlanOperation.RELAXED_SIGNAL, PlanOperation.RELAXED_WAIT),
+            (ChannelType.PORT, PlanOperation.SIGNAL, PlanOperation.WAIT),
+        ):
+            self.notify(signal, way, [peer for peer in sources if self.way(peer) is way])
+            self.notify(wait, way, [peer for peer in destinations if self.way(peer) is way])
+
+    def notify(self, operation: PlanOperation, way: ChannelType, peers: Sequence[int]) -> None:
+        """Signal the peers, or wait for them, each once for every time it stands in the list."""
+        for batch in batches(peers, key=lambda peer: peer):
+            channels = tuple(self.channel(peer) for peer in batch)
+            self.add(PlanStep(operation=operation, channel_type=way, channel_ids=channels))
+
+    def put(self, operation: PlanOperation, way: ChannelType, moves: Sequence[Move], *, distinct: bool) -> None:
+        """Copy each source to its destination; with `distinct`, channels are named and stand once in an operation.
+
+        The kernel takes the buffer of the first source for all of one operation over memory channels.
+        """
+        for buffer in dict.fromkeys(source.buffer for source, _, _ in moves):
+            own = [move for move in moves if move[0].buffer is buffer]
+            rounds = batches(own, key=lambda move: move[2]) if distinct else batches(own)
+            for number, batch in enumerate(rounds):
+                if distinct and number:
+                    self.sync()  # two requests on one channel must not overtake each other
+                self.add(
+                    PlanStep(
+                        operation=operation,
+                        sources=tuple(source for source, _, _ in batch),
+                        destinations=tuple(self.remote(peer, place) for _, place, peer in batch),
+                        channel_type=way,
+                        channel_ids=tuple(self.channel(peer) for _, _, peer in batch) if distinct else (),
+                    )
+                )
+
+
+def batches(items: Sequence[_Item], key: Callable[[_Item], Hashable] | None = None) -> list[list[_Item]]:
+    """`items` in lists that one operation takes, no two of a list with the same key where there is a `key`."""
+    found: list[list[_Item]] = []
+    keys: list[set[Hashable]] = []
+    for item in items:
+        mark = key(item) if key else len(found)
+        fits = (
+            number
+            for number, batch in enumerate(found)
+            if len(batch) < CHANNELS_PER_STEP and (key is None or mark not in keys[number])
+        )
+        number = next(fits, len(found))
+        if number == len(found):
+            found.append([])
+            keys.append(set())
+        found[number].append(item)
+        keys[number].add(mark)
+    return found
+
+
+def _number(entries: list[_Item], entry: _Item) -> int:
+    if entry not in entries:
+        entries.append(entry)
+    return entries.index(entry)
