@@ -1,9 +1,10 @@
-"""Double binary trees: two trees in which every node is a leaf at least once, each with half of the data.
+"""Double binary trees: two trees, each with half of the data, in which nearly every node is a leaf once.
 
 A binary tree over n nodes uses half of its nodes' sending only, for leaves send nothing on. A second tree whose inner
 nodes are the leaves of the first uses the other half, so the pair reaches nearly full bandwidth at a depth of
 ⌈log₂ n⌉ + 1. The first tree is in order: the parent of i clears the lowest set bit of i and sets the next one, where
-that is below n; node 0 is above the top. The second is the mirror image for even n, and shifted by one for odd n.
+that is below n; node 0 is above the top. The second is the mirror image for even n, and shifted by
+one for odd n, where node 0 alone is an inner node of both.
 
 Across hosts the nodes are hosts, as in NCCL: the trees join one GPU of each, and inside a host a chain goes on from
 it. Pair r of c uses the r-th GPU of each host and thereby, on rail networks, its own NICs.

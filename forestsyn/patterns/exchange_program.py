@@ -34,6 +34,13 @@ def exchange_program(
     means no limit, or the most that is wise where scratch is allocated for it.
     Raises UnsupportedError, naming rank, limit and value, when the target cannot hold the program.
     """
+    if Operation.SEND not in target.operations:
+        raise UnsupportedError(
+            f"{target.name} runs no programs of threadblocks that send and receive",
+            target=target.name,
+            limit="operations",
+            hint="use a pattern that has a schedule",
+        )
     collective, count = exchange.collective, len(exchange.order)
     fused = Operation.RECV_REDUCE_COPY in target.operations
     starts = _output_starts(exchange)

@@ -2,8 +2,8 @@
 
 Rank g of host h is (h, g). A chunk rooted at (h, g) first travels along rail g, to all (h', g), and each of these
 hands it to the other ranks of its host. Reductions take the same way backwards: first inside the hosts, then along
-the rail. So what crosses hosts crosses once for each host and on the NIC of its rail. Broadcast and reduce have a part
-of the message for each rail, which the root scatters inside its host first.
+the rail. So what crosses hosts crosses once for each host and on the NIC of its rail. Broadcast and reduce have a
+part of the message for each rail, which the root scatters inside its host first.
 
 Along a rail the chunk takes a ring, a binomial tree (host numbers that differ in one bit, for powers of two), or goes
 to all hosts at once; with two hosts these are the same. Inside a host it takes shortest ways (`stars`).
