@@ -58,6 +58,7 @@ class RankComposer:
         self._writer: dict[_Cell, int] = {}
         self._readers: dict[_Cell, list[int]] = defaultdict(list)
         self._staging: dict[Block, tuple[int, int]] = {}
+        self._turn = -1
         self.scratch_chunks = 0
 
     def take_scratch(self, count: int) -> Location:
@@ -72,6 +73,17 @@ class RankComposer:
     def receive(self, block: Block, origin: Location, destination: Location, count: int = 1) -> None:
         """Receive into `destination`; `origin` is where the peer has it."""
         self._add(block, Operation.RECV, origin, destination, count, reads=(), writes=(destination,))
+
+    def receive_in_turn(self, block: Block, origin: Location, destination: Location, count: int) -> None:
+        """Receive a final value, after all earlier steps that write such values in turn.
+
+        What waits for the last of several arrivals then waits for all of them with one wait. Steps that used the
+        destination before need no wait: the final value depends on them, through messages.
+        """
+        self._add(
+            block, Operation.RECV, origin, destination, count, reads=(), writes=(destination,), after=self._turn
+        )
+        self._turn = len(self._entries) - 1
 
     def receive_add(self, block: Block, origin: Location, addend: Location, result: Location, count: int = 1) -> None:
         """result = what arrives + addend. result and addend may be one; result is scratch or a final value."""
@@ -100,6 +112,10 @@ class RankComposer:
         """destination = source."""
         self._add(block, Operation.COPY, source, destination, count, reads=(source,), writes=(destination,))
 
+    def begin_turn(self) -> None:
+        """The last step writes a result in turn."""
+        self._turn = len(self._entries) - 1
+
     def _stage(self, block: Block, count: int) -> Location:
         """Scratch of a threadblock for what it is about to add; its own order makes using it again safe."""
         offset, size = self._staging.get(block, (0, 0))
@@ -118,16 +134,18 @@ class RankComposer:
         *,
         reads: tuple[Location, ...],
         writes: tuple[Location, ...],
+        after: int | None = None,
     ) -> None:
         number = len(self._entries)
         entry = _Entry(block, operation, source, destination, count)
         needed = set()
         read_cells = [cell for location in reads for cell in self._cells(location, count)]
         written_cells = [cell for location in writes for cell in self._cells(location, count)]
-        for cell in (*read_cells, *written_cells):
-            needed.add(self._writer.get(cell, -1))
-        for cell in written_cells:
-            needed.update(self._readers[cell])
+        if after is not None:
+            needed.add(after)
+        else:
+            needed.update(self._writer.get(cell, -1) for cell in (*read_cells, *written_cells))
+            needed.update(reader for cell in written_cells for reader in self._readers[cell])
         if block in self._last:
             entry.before = self._entries[self._last[block]].before | 1 << self._last[block]
         for step in sorted(needed - {-1}, reverse=True):

@@ -80,11 +80,17 @@ class _Blocks:
             self.begun[destination].update(chunks)
 
     def start_gathering(self) -> None:
-        """Out of place, a rank sends its shard from the input in the first round, and copies it to the output."""
+        """Out of place, a rank sends its shard from the input in the first round, and copies it to the output.
+
+        In an allreduce its shard is complete with the last step so far.
+        """
         self.fresh = self.collective is Collective.ALLGATHER and self.out_of_place
         if self.fresh:
             for chunk, rank in enumerate(self.ranks):
                 rank.copy(LOCAL, Location(buffer=Buffer.INPUT, offset=0), self._result(chunk))
+        if self.fresh or self.collective.reduces:
+            for rank in self.ranks:
+                rank.begin_turn()
 
     def gather(self, messages: Round) -> None:
         """Results move to the same place in the output of others."""
@@ -92,7 +98,7 @@ class _Blocks:
             for source, destination, first, count in wave:
                 self.ranks[source].send((destination, -1), self._held(first), self._result(first), count)
             for source, destination, first, count in wave:
-                self.ranks[destination].receive((-1, source), self._held(first), self._result(first), count)
+                self.ranks[destination].receive_in_turn((-1, source), self._held(first), self._result(first), count)
         self.fresh = False
 
     def _held(self, chunk: int) -> Location:

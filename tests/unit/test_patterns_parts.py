@@ -7,10 +7,12 @@ from collections import Counter
 import msgspec
 import pytest
 
+from forestsyn.backends import emit_msccl_xml
 from forestsyn.frontend import load_topology
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.program import Buffer, Location, Operation, Program, Threadblock
 from forestsyn.ir.target import EXECUTOR, MSCCL, RCCL, Target
+from forestsyn.lowering.instances import replicate
 from forestsyn.patterns import Exchange, Form, Pattern
 from forestsyn.patterns.binary_trees import double_tree
 from forestsyn.patterns.composer import LOCAL, RankComposer
@@ -18,6 +20,7 @@ from forestsyn.patterns.exchange import gather_rounds, talking_pairs
 from forestsyn.patterns.hamiltonian import find_row
 from forestsyn.patterns.network import Loads, Network
 from forestsyn.patterns.ring_search import find_rings
+from forestsyn.pipeline.verify_file import verify_own_text
 from forestsyn.verify import verify_program
 from tests.lowering_machine import Machine
 from tests.patterns import lower_pattern
@@ -233,3 +236,13 @@ def test_writes_wait_for_reads_where_the_buffers_may_be_one() -> None:
     composer.receive((-1, 1), at(Buffer.OUTPUT, 0), at(Buffer.OUTPUT, 0))
     blocks = composer.program(input_chunks=1, output_chunks=1).threadblocks
     assert blocks[1].steps[0].depends_on is not None
+
+
+@pytest.mark.parametrize("target", [MSCCL, EXECUTOR, RCCL], ids=lambda target: target.name)
+@pytest.mark.parametrize("form", Form)
+def test_allreduces_can_be_replicated(form: Form, target: Target) -> None:
+    for count in (4, 5, 8):
+        exchange = exchange_of(form, Collective.ALLREDUCE, count)
+        if exchange is not None:
+            program = replicate(lower_pattern(Pattern(name="x", exchange=exchange), target), 4)
+            verify_own_text(emit_msccl_xml(program, target), source="x", target=target.name, root=None)
