@@ -1,230 +1,260 @@
-"""The event engine: runs a machine for some tiles of one size and says when each tile was done.
+"""The event engine: runs a machine for some tiles and says when each tile was done.
 
-Model (msccl_interpreter.h, prims_simple.h and prims_ll*.h of the runtimes; see docs/simulation.md):
+Problem. Threads do their moves in order; moves over links are flows that share them max–min fairly. When does every
+thread end?
 
- - A thread does its actions in order, tile after tile. An action is one message or several (its chunks over those
-   that fit into a message), a message one slice or several; the thread works on one slice at a time.
- - A slice that is taken must have arrived; one that is put needs a free slot. The first slice of an action also waits
-   for the actions of other threads that it depends on, in the same tile.
- - A slice that is put is a flow on the links of its connection, at its max–min fair share, capped by the thread. It
-   arrives `latency` after the flow ended. A slice that is only taken, or moved locally, goes at the thread's rate.
-   A taken slice's slot is free once the slice has been worked on.
- - Each action costs the thread `step_us` on top, after its last slice.
+Method. Events in the order of time: a counter rises after its latency, a delay or a local move is over, a flow ends,
+rates are refilled. Three observations keep refills (water-filling over all flows, see `sharing`) rare:
 
-Events within `window` µs of each other are treated as one at the time of the last, which can only delay, by at most
-the window for each action of a chain. Floats throughout: a prediction.
+ 1. A flow that starts where every link of its path has its whole limit left gets just that, and nobody loses: the
+    rates stay max–min fair. A flow that ends without having filled a link leaves nothing that others could not have
+    had. Neither needs a refill.
+ 2. A thread that goes on at once over the same path takes over the rate of its last flow: the set of flows is the
+    same.
+ 3. Otherwise rates are refilled after `_TOGETHER`, so that all that happens in one moment counts, and not sooner than
+    `window` after the last refill. Until then the new flow runs at what its path has left, and what an ended one
+    leaves lies idle.
+
+Guarantee. Flows never get more than links have. Without the window, times are those of exact max–min sharing up to
+`_TOGETHER` an event. With it, whatever starts on a full link, or waits for more of one, gets its share at most one
+window late; nothing gets more than links have. A window is `window_share` of the time that has passed, or of
+`least_us` while that is more, so refills are at most about 1/share · (1 + ln(T/least)).
+
+Invariants. residual[l] = capacity[l] − Σ rates of flows over l, kept as a list for scalar access, rebuilt at refills.
+`ends` holds the end of each thread's flow, ∞ without one. A thread is in at most one of: a waiting list, the heap,
+flowing, ready.
+
+Complexity. O(log n) an event, O(threads) in one array operation for the next end of a flow, refills as above.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 
 import msgspec
 import numpy as np
 
-from forestsyn.ir.simulation import Activity
-from forestsyn.simulate.machine import Action, Machine
+from forestsyn.simulate.machine import LOCAL, Machine, Move
 from forestsyn.simulate.recorder import Recorder
 from forestsyn.simulate.sharing import Sharing
 
-#: Kinds of timed events: a slice arrived; a slice was worked on; an action is over and its thread free.
-_ARRIVED, _WORKED, _FREE = 0, 1, 2
+#: µs within which events count as simultaneous: above rounding, far below anything that matters.
+_TOGETHER = 1e-6
+#: A link with no more than this share of its capacity left is full; a rate this much below its limit is the limit.
+_FULL = 1e-9
 
-
-class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tile does to the machine. chunk_bytes: of one chunk in this tile. message_chunks: chunks of a message.
-
-    slices: of a message. slots: slices that a connection holds. step_us, start_us: overheads. window: µs.
-    """
-
-    chunk_bytes: float
-    message_chunks: int
-    slices: int
-    slots: int
-    step_us: float
-    start_us: float
-    window: float
+_ARRIVED, _DELAYED, _MOVED = 0, 1, 2
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """tile_ends: µs at which each tile was done by all. blocked: threads that never ended, and what they wait for."""
+    """tile_ends: µs at which each tile was done by all. blocked: (thread, counter, value it waits for) at the end.
+
+    at: the move that each thread has come to. refills: how often rates were computed.
+    """
 
     tile_ends: tuple[float, ...]
-    blocked: tuple[tuple[int, str], ...]
-    activities: tuple[Activity, ...]
+    blocked: tuple[tuple[int, int, int], ...]
+    at: tuple[int, ...]
+    refills: int
 
 
 class Engine:
-    """One run; make a new one for each."""
+    """One run; make a new one for each.
 
-    def __init__(self, machine: Machine, sharing: Sharing, load: Load, tiles: int, *, record: bool = False) -> None:
-        self.machine, self.sharing, self.load, self.tiles = machine, sharing, load, tiles
-        count, connections = len(machine.threads), len(machine.ends)
-        self.actions = [thread.actions for thread in machine.threads]
-        self.slices = [[_slices(action, load) for action in thread.actions] for thread in machine.threads]
-        self.takes_from = [thread.takes_from for thread in machine.threads]
-        self.puts_into = [thread.puts_into for thread in machine.threads]
-        self.limit = machine.limit.tolist()
-        # Where each thread is, and how far each connection has come, in slices.
-        self.tile, self.at, self.slice = [0] * count, [0] * count, [0] * count
-        self.progress = [(-1, -1)] * count
-        self.sent, self.arrived = [0] * connections, [0] * connections
-        self.claimed, self.freed = [0] * connections, [0] * connections
-        self.blocked: dict[int, str] = {}
-        self.waiters: dict[int, list[int]] = {}
-        self.remaining = np.zeros(count)
-        self.flows: set[int] = set()
-        self.heap: list[tuple[float, int, int]] = []
-        self.now = load.start_us
-        self.tile_ends = [load.start_us] * tiles
-        self.recorder = Recorder(machine, load.start_us) if record else None
+    tile_bytes: the bytes of a chunk in each tile. start_us: when threads begin. window_share, least_us: see above.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        sharing: Sharing,
+        tile_bytes: tuple[float, ...],
+        *,
+        start_us: float,
+        window_share: float,
+        least_us: float,
+        recorder: Recorder | None = None,
+    ) -> None:
+        threads = len(machine.threads)
+        self._moves = [thread.moves for thread in machine.threads]
+        self._links = [
+            tuple(link for link in path if link < len(machine.capacity)) for path in machine.paths.tolist()
+        ]
+        self._capacity = [*machine.capacity.tolist(), math.inf]
+        self._full = [_FULL * capacity for capacity in self._capacity]
+        self._residual = list(self._capacity)
+        self._sharing, self._tile_bytes, self._recorder = sharing, tile_bytes, recorder
+        self._share, self._least = window_share, least_us
+        self._start = self._now = start_us
+        self._at, self._tile = [0] * threads, [0] * threads
+        self._count = [0] * len(machine.counters)
+        self._waiting: list[list[tuple[int, int]]] = [[] for _ in machine.counters]
+        self._ready: deque[int] = deque()
+        self._heap: list[tuple[float, int, int, int]] = []
+        self._sequence = 0
+        self._tile_ends = [start_us] * len(tile_bytes)
+        # Flows, one for each thread at most.
+        self._flowing = np.zeros(threads, dtype=bool)
+        self._path = np.zeros(threads, dtype=np.int64)
+        self._limit, self._rate = np.zeros(threads), np.zeros(threads)
+        self._left, self._since = np.zeros(threads), np.zeros(threads)
+        self._ends = np.full(threads, math.inf)
+        self._next_thread, self._next_end = 0, math.inf
+        self._keeper = -1  # the thread that may take over the rate of its last flow
+        self._refill_at, self._refilled, self._refills = math.inf, -math.inf, 0
 
     def run(self) -> Run:
         """Run to the end, or until nothing can move."""
-        todo = [thread for thread, actions in enumerate(self.actions) if actions]
-        while todo or self.heap or self.flows:
-            for thread in todo:
-                self._advance(thread)
-            todo = self._next()
+        for thread, moves in enumerate(self._moves):
+            if moves:
+                self._ready.append(thread)
+                if self._recorder:
+                    self._recorder.come(thread, 0, 0, self._now)
+        while True:
+            while self._ready:
+                self._begin(self._ready.popleft())
+            timed = self._heap[0][0] if self._heap else math.inf
+            if timed <= self._next_end and timed <= self._refill_at:
+                if timed == math.inf:
+                    break
+                self._now, _, kind, number = heapq.heappop(self._heap)
+                if kind == _ARRIVED:
+                    self._raise(number)
+                elif kind == _DELAYED:
+                    self._move(number)
+                else:
+                    self._finish(number)
+            elif self._next_end <= self._refill_at:
+                self._now = self._next_end
+                self._end_flow(self._next_thread)
+            else:
+                self._now = self._refill_at
+                self._refill()
+        blocked = sorted((thread, number, need) for number, row in enumerate(self._waiting) for need, thread in row)
         return Run(
-            tile_ends=tuple(self.tile_ends),
-            blocked=tuple(sorted(self.blocked.items())),
-            activities=self.recorder.finish() if self.recorder else (),
+            tile_ends=tuple(self._tile_ends), blocked=tuple(blocked), at=tuple(self._at), refills=self._refills
         )
 
-    def _advance(self, thread: int) -> None:
-        """Start the next slice of a thread that is free, or note what it waits for."""
-        reason = self._obstacle(thread)
-        if reason:
-            self.blocked[thread] = reason
-            return
-        self.blocked.pop(thread, None)
-        action = self.actions[thread][self.at[thread]]
-        if self.recorder:
-            self.recorder.start(thread, self.tile[thread], action, self.now)
-        if action.takes:
-            self.claimed[self.takes_from[thread]] += 1
-        size = self.slices[thread][self.at[thread]][self.slice[thread]]
-        if action.puts:
-            self.sent[self.puts_into[thread]] += 1
-            self.remaining[thread] = size
-            self.flows.add(thread)
-        else:
-            duration = size / self.limit[thread] if action.moves else 0.0
-            heapq.heappush(self.heap, (self.now + duration, _WORKED, thread))
-
-    def _obstacle(self, thread: int) -> str:
-        """What keeps a thread from going on: ``dependency``, ``message``, ``slot``; empty for nothing."""
-        action = self.actions[thread][self.at[thread]]
-        if self.slice[thread] == 0:
-            for other, step in action.waits:
-                if step < 0 or self.progress[other] < (self.tile[thread], step):
-                    self.waiters.setdefault(other, []).append(thread)
-                    return "dependency"
-        if action.takes:
-            connection = self.takes_from[thread]
-            if self.arrived[connection] <= self.claimed[connection]:
-                return "message"
-        if action.puts:
-            connection = self.puts_into[thread]
-            if self.sent[connection] - self.freed[connection] >= self.load.slots:
-                return "slot"
-        return ""
-
-    def _next(self) -> list[int]:
-        """Go to the next moment at which something ends; returns the threads that may go on, each once."""
-        heap = self.heap
-        first = heap[0][0] if heap else math.inf
-        flows = rates = left = None
-        if self.flows:
-            flows = np.array(sorted(self.flows), dtype=np.int64)
-            rates = self.sharing.rates(flows)
-            left = self.remaining[flows] / rates
-            first = min(first, self.now + float(left.min()))
-        if first == math.inf:
-            return []
-        last, moment = first + self.load.window, first
-        events = []
-        while heap and heap[0][0] <= last:
-            events.append(heapq.heappop(heap))
-            moment = max(moment, events[-1][0])
-        ended: list[int] = []
-        if flows is not None and rates is not None and left is not None:
-            within = left <= last - self.now
-            if within.any():
-                moment = max(moment, self.now + float(left[within].max()))
-                ended = flows[within].tolist()
-            self.remaining[flows] -= rates * (moment - self.now)
-        self.now = moment
-        return self._finish(ended, events)
-
-    def _finish(self, ended: list[int], events: list[tuple[float, int, int]]) -> list[int]:
-        woken: dict[int, None] = {}
-        for thread in ended:
-            self.flows.discard(thread)
-            connection = self.puts_into[thread]
-            arrival = self.now + self.machine.latency_us[connection]
-            heapq.heappush(self.heap, (arrival, _ARRIVED, connection))
-            self._worked(thread, woken)
-        for _, kind, number in events:
-            if kind == _ARRIVED:
-                self.arrived[number] += 1
-                self._wake(self.machine.receivers[number], number, woken)
-            elif kind == _WORKED:
-                self._worked(number, woken)
-            else:
-                self._free(number, woken)
-        return list(woken)
-
-    def _worked(self, thread: int, woken: dict[int, None]) -> None:
-        """A slice was worked on: its slot is free, and the thread goes on to the next one or to its overhead."""
-        action = self.actions[thread][self.at[thread]]
-        if self.recorder:
-            self.recorder.end(thread, self.slices[thread][self.at[thread]][self.slice[thread]], self.now)
-        if action.takes:
-            connection = self.takes_from[thread]
-            self.freed[connection] += 1
-            self._wake(self.machine.senders[connection], connection, woken)
-        self.slice[thread] += 1
-        if self.slice[thread] < len(self.slices[thread][self.at[thread]]):
-            woken[thread] = None
-        else:
-            heapq.heappush(self.heap, (self.now + self.load.step_us, _FREE, thread))
-
-    def _free(self, thread: int, woken: dict[int, None]) -> None:
-        """An action is over: others may wait for it, and the thread goes on to the next one or the next tile."""
-        tile = self.tile[thread]
-        self.progress[thread] = (tile, self.actions[thread][self.at[thread]].step)
-        for waiter in self.waiters.pop(thread, ()):
-            woken[waiter] = None
-            if self.recorder:
-                self.recorder.depends(waiter, thread)
-        self.slice[thread] = 0
-        self.at[thread] += 1
-        if self.at[thread] == len(self.actions[thread]):
-            self.at[thread] = 0
-            self.tile[thread] = tile + 1
-            self.tile_ends[tile] = max(self.tile_ends[tile], self.now)
-            if tile + 1 == self.tiles:
+    def _begin(self, thread: int) -> None:
+        """Start the move that a thread has come to, or queue it where it has to wait."""
+        move = self._moves[thread][self._at[thread]]
+        tile, count = self._tile[thread], self._count
+        for counter, value, stride in move.waits:
+            need = value + stride * tile
+            if count[counter] < need:
+                self._waiting[counter].append((need, thread))
+                if self._recorder:
+                    self._recorder.wait(thread, counter, need)
                 return
-        woken[thread] = None
-        if self.recorder:
-            self.recorder.ready(thread, self.now)
+        if self._recorder:
+            self._recorder.start(thread, self._now)
+        if move.delay:
+            self._push(self._now + move.delay, _DELAYED, thread)
+        else:
+            self._move(thread)
 
-    def _wake(self, thread: int, connection: int, woken: dict[int, None]) -> None:
-        if self.blocked.get(thread) in ("message", "slot"):
-            woken[thread] = None
-            if self.recorder:
-                reason = self.blocked[thread]
-                slices = self.arrived[connection] if reason == "message" else self.freed[connection]
-                self.recorder.hears(thread, reason, connection, slices)
+    def _move(self, thread: int) -> None:
+        move = self._moves[thread][self._at[thread]]
+        amount = move.amount * self._tile_bytes[self._tile[thread]]
+        if move.path == LOCAL or amount == 0:
+            self._push(self._now + amount / move.rate, _MOVED, thread)
+        else:
+            self._start_flow(thread, move, amount)
 
+    def _start_flow(self, thread: int, move: Move, amount: float) -> None:
+        if thread == self._keeper and self._path[thread] == move.path and self._limit[thread] == move.rate:
+            rate = float(self._rate[thread])
+        else:
+            links, residual = self._links[move.path], self._residual
+            rate = max(0.0, min(move.rate, *[residual[link] for link in links]))
+            if rate < move.rate * (1 - _FULL):
+                self._ask_refill()
+            for link in links:
+                residual[link] -= rate
+            self._path[thread], self._limit[thread], self._rate[thread] = move.path, move.rate, rate
+        end = self._now + amount / rate if rate else math.inf
+        self._flowing[thread] = True
+        self._left[thread], self._since[thread], self._ends[thread] = amount, self._now, end
+        if end < self._next_end:
+            self._next_thread, self._next_end = thread, end
 
-def _slices(action: Action, load: Load) -> list[float]:
-    """The bytes of each slice of an action, in order."""
-    rows: list[float] = []
-    for first in range(0, action.count, load.message_chunks):
-        size = min(load.message_chunks, action.count - first) * load.chunk_bytes
-        rows += [size / load.slices] * load.slices
-    return rows
+    def _end_flow(self, thread: int) -> None:
+        """A flow is over; its rate goes to the thread's next flow if that starts at once, else back to the links."""
+        self._flowing[thread] = False
+        self._ends[thread] = math.inf
+        self._next_end = math.inf
+        self._keeper = thread
+        last = self._path[thread], self._limit[thread], float(self._rate[thread])
+        self._finish(thread)
+        if self._ready and self._ready[-1] == thread:
+            self._ready.pop()
+            self._begin(thread)
+        self._keeper = -1
+        if not (self._flowing[thread] and last[:2] == (self._path[thread], self._limit[thread])):
+            self._release(int(last[0]), last[2])
+        self._seek()
+
+    def _release(self, path: int, rate: float) -> None:
+        residual, full = self._residual, self._full
+        for link in self._links[path]:
+            if residual[link] <= full[link]:
+                self._ask_refill()
+            residual[link] += rate
+
+    def _seek(self) -> None:
+        self._next_thread = thread = int(self._ends.argmin())
+        self._next_end = float(self._ends[thread])
+
+    def _finish(self, thread: int) -> None:
+        """A move is over: raise its counters, go on to the next move or tile."""
+        position, tile = self._at[thread], self._tile[thread]
+        moves = self._moves[thread]
+        if self._recorder:
+            self._recorder.finish(thread, position, self._now)
+        for counter, latency in moves[position].posts:
+            if latency:
+                self._push(self._now + latency, _ARRIVED, counter)
+            else:
+                self._raise(counter)
+        position += 1
+        if position == len(moves):
+            position = 0
+            self._tile_ends[tile] = max(self._tile_ends[tile], self._now)
+            tile += 1
+            self._tile[thread] = tile
+        self._at[thread] = position
+        if tile < len(self._tile_bytes):
+            self._ready.append(thread)
+            if self._recorder:
+                self._recorder.come(thread, position, tile, self._now)
+
+    def _raise(self, counter: int) -> None:
+        count = self._count[counter] = self._count[counter] + 1
+        waiting = self._waiting[counter]
+        if waiting:
+            self._ready.extend(thread for need, thread in waiting if need <= count)
+            self._waiting[counter] = [entry for entry in waiting if entry[0] > count]
+
+    def _push(self, time: float, kind: int, number: int) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, (time, self._sequence, kind, number))
+
+    def _ask_refill(self) -> None:
+        if self._refill_at == math.inf:
+            window = self._share * max(self._least, self._now - self._start)
+            self._refill_at = max(self._now + _TOGETHER, self._refilled + window)
+
+    def _refill(self) -> None:
+        self._refill_at, self._refilled = math.inf, self._now
+        self._refills += 1
+        flows = np.flatnonzero(self._flowing)
+        left = self._left[flows] - self._rate[flows] * (self._now - self._since[flows])
+        rates, residual = self._sharing.rates(self._path[flows], self._limit[flows])
+        self._residual = list(residual)
+        self._left[flows] = left = np.maximum(left, 0.0)
+        self._rate[flows] = rates
+        self._since[flows] = self._now
+        self._ends[flows] = self._now + left / rates
+        self._seek()

@@ -1,86 +1,109 @@
-"""Records what every thread did and what it waited for, as activities with causes."""
+"""Records what every thread did and what it waited for, as activities with causes; the critical path through them.
+
+An activity is one step on one message; its slices are one activity. It waited for what ended the last wait of its
+first or a later slice: a message that is received slice by slice waits for its sender to the end. Without any wait
+its cause is the activity before it in its threadblock. Causes lead back in time, so following them ends.
+"""
 
 from __future__ import annotations
 
-from forestsyn.ir.simulation import Activity
-from forestsyn.simulate.machine import Action, Machine
+import msgspec
+
+from forestsyn.ir.simulation import Activity, Simulation
+from forestsyn.simulate.machine import Label, Machine
+
+
+class _Row(msgspec.Struct):
+    thread: int
+    label: Label
+    tile: int
+    before: int | None
+    ready_us: float
+    payload: float
+    start_us: float = -1.0
+    end_us: float = -1.0
+    wait: tuple[int, int] | None = None
 
 
 class Recorder:
-    """Follows one run. Activities are numbered in the order in which they start, and renumbered at the end."""
+    """Follows one run, by the events that the engine tells. tile_bytes: of a chunk in each tile."""
 
-    def __init__(self, machine: Machine, start_us: float) -> None:
+    def __init__(self, machine: Machine, tile_bytes: tuple[float, ...]) -> None:
         self._machine = machine
-        self._ready = [start_us] * len(machine.threads)
-        self._reason = ["threadblock"] * len(machine.threads)
-        self._cause: list[int | None] = [None] * len(machine.threads)
-        self._last: list[int | None] = [None] * len(machine.threads)
-        self._rows: list[dict[str, object]] = []
-        self._ends: list[float] = []
-        #: Of each connection the activities that put slices into it, and those that took them out, in order.
-        self._put: list[list[int]] = [[] for _ in machine.ends]
-        self._took: list[list[int]] = [[] for _ in machine.ends]
+        self._tile_bytes = tile_bytes
+        self._rows: list[_Row] = []
+        self._current: list[int | None] = [None] * len(machine.threads)
+        #: Of each counter the rows that raised it, in order.
+        self._raised: list[list[int]] = [[] for _ in machine.counters]
 
-    def start(self, thread: int, tile: int, action: Action, now: float) -> None:
-        """A thread starts to work on a slice."""
-        owner = self._machine.threads[thread]
-        ends = self._machine.ends
-        cause = self._cause[thread] if self._reason[thread] != "threadblock" else self._last[thread]
-        self._rows.append(
-            {
-                "rank": owner.rank,
-                "threadblock": owner.number,
-                "step": action.step,
-                "tile": tile,
-                "operation": action.name,
-                "ready_us": self._ready[thread],
-                "start_us": now,
-                "waited_for": self._reason[thread],
-                "cause": cause,
-                "peer_send": ends[owner.puts_into][1] if action.puts else None,
-                "peer_receive": ends[owner.takes_from][0] if action.takes else None,
-                "payload": 0,
-            }
-        )
-        self._ends.append(now)
-        self._last[thread] = len(self._rows) - 1
-        if action.puts:
-            self._put[owner.puts_into].append(len(self._rows) - 1)
-        if action.takes:
-            self._took[owner.takes_from].append(len(self._rows) - 1)
-        self._reason[thread], self._cause[thread] = "threadblock", None
+    def come(self, thread: int, position: int, tile: int, now: float) -> None:
+        """A thread has come to a move."""
+        label = self._machine.threads[thread].labels[position]
+        payload = label.payload * self._tile_bytes[tile]
+        if label.opens:
+            self._rows.append(_Row(thread, label, tile, self._current[thread], now, payload))
+            self._current[thread] = len(self._rows) - 1
+        else:
+            self._row(thread).payload += payload
 
-    def end(self, thread: int, size: float, now: float) -> None:
-        """The slice that a thread works on is done; `size` bytes were moved."""
-        last = self._last[thread]
-        assert last is not None  # it was started
-        self._ends[last] = now
-        self._rows[last]["payload"] = round(size)
-        self._ready[thread] = now
+    def wait(self, thread: int, counter: int, need: int) -> None:
+        """A thread has to wait until a counter reaches a value."""
+        self._row(thread).wait = (counter, need)
 
-    def ready(self, thread: int, now: float) -> None:
-        """A thread is free for its next action."""
-        self._ready[thread] = now
+    def start(self, thread: int, now: float) -> None:
+        """A thread has all it needs for the move it came to."""
+        row = self._row(thread)
+        if row.start_us < 0:
+            row.start_us = now
 
-    def depends(self, thread: int, other: int) -> None:
-        """A thread that waited for another may go on."""
-        self._reason[thread], self._cause[thread] = "dependency", self._last[other]
+    def finish(self, thread: int, position: int, now: float) -> None:
+        """A move is over."""
+        self._row(thread).end_us = now
+        for counter, _ in self._machine.threads[thread].moves[position].posts:
+            self._raised[counter].append(self._index(thread))
 
-    def hears(self, thread: int, reason: str, connection: int, slices: int) -> None:
-        """A thread that waited for a message or a slot may go on: `slices` have arrived or been freed so far."""
-        rows = self._put[connection] if reason == "message" else self._took[connection]
-        if reason in ("message", "slot"):
-            self._reason[thread] = reason
-            self._cause[thread] = rows[slices - 1] if 0 < slices <= len(rows) else None
-
-    def finish(self) -> tuple[Activity, ...]:
+    def activities(self) -> tuple[Activity, ...]:
         """All activities in the order of their ends."""
-        order = sorted(range(len(self._rows)), key=lambda row: (self._ends[row], row))
-        place = {row: position for position, row in enumerate(order)}
-        activities = []
-        for row in order:
-            fields = dict(self._rows[row])
-            cause = fields["cause"]
-            fields["cause"] = place[cause] if isinstance(cause, int) else None
-            activities.append(Activity(**fields, end_us=self._ends[row]))  # type: ignore[arg-type]
-        return tuple(activities)
+        order = sorted(range(len(self._rows)), key=lambda number: (self._rows[number].end_us, number))
+        place = {number: position for position, number in enumerate(order)}
+        return tuple(self._activity(self._rows[number], place) for number in order)
+
+    def _index(self, thread: int) -> int:
+        number = self._current[thread]
+        assert number is not None  # the engine tells of a move after its thread came to it
+        return number
+
+    def _row(self, thread: int) -> _Row:
+        return self._rows[self._index(thread)]
+
+    def _activity(self, row: _Row, place: dict[int, int]) -> Activity:
+        thread = self._machine.threads[row.thread]
+        reason, cause = "threadblock", row.before
+        if row.wait is not None:
+            counter, need = row.wait
+            reason, cause = self._machine.counters[counter].kind, self._raised[counter][need - 1]
+        return Activity(
+            rank=thread.rank,
+            threadblock=thread.number,
+            step=row.label.step,
+            tile=row.tile,
+            operation=row.label.operation,
+            ready_us=row.ready_us,
+            start_us=row.start_us,
+            end_us=row.end_us,
+            waited_for=reason,
+            cause=None if cause is None else place[cause],
+            peer_send=row.label.peer_send,
+            peer_receive=row.label.peer_receive,
+            payload=round(row.payload),
+        )
+
+
+def critical_path(simulation: Simulation) -> tuple[Activity, ...]:
+    """The chain of activities that ends last, from its first to its last; empty unless the run was recorded."""
+    path: list[Activity] = []
+    position = len(simulation.activities) - 1 if simulation.activities else None
+    while position is not None:
+        path.append(simulation.activities[position])
+        position = path[-1].cause
+    return tuple(reversed(path))
