@@ -2,5 +2,6 @@
 
 from forestsyn.lowering.forests import lower_forests
 from forestsyn.lowering.programs import lower_schedule
+from forestsyn.lowering.resources import LEAST, Resources
 
-__all__ = ["lower_forests", "lower_schedule"]
+__all__ = ["LEAST", "Resources", "lower_forests", "lower_schedule"]

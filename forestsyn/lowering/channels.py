@@ -18,16 +18,17 @@ import numpy.typing as npt
 from forestsyn.errors import UnsupportedError
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
+from forestsyn.lowering.resources import Resources
 
 #: What a user can do when a limit is exceeded.
 FEWER_TREES = "use fewer trees (--trees auto, or a smaller --trees K), or another target: msccl holds the most steps"
 
 
-def channel_choices(schedule: Schedule, target: Target, *, separate_phases: bool = False) -> Iterator[list[int]]:
+def channel_choices(schedule: Schedule, target: Target, resources: Resources) -> Iterator[list[int]]:
     """The channel of each transfer, 0 … c−1 without gaps, for growing c up to the target's limit.
 
-    Starts with the fewest that the busiest connection and the widest tree can do with. separate_phases: transfers
-    that reduce share no channel with those that copy.
+    Starts with the fewest that the busiest connection and the widest tree can do with, or with as many as `resources`
+    spreads the trees over.
     Raises UnsupportedError when these are already more than the target has.
     """
     width = _fewest_classes(schedule, target)
@@ -37,10 +38,11 @@ def channel_choices(schedule: Schedule, target: Target, *, separate_phases: bool
         raise _too_many(schedule, target, int(np.flatnonzero(connections == load.argmax())[0]), fewest * width)
     distance = (schedule.destination.astype(np.int64) - schedule.source) % schedule.rank_count
     offset = distance * width // schedule.rank_count
-    for groups in range(fewest, target.channels_max // width + 1):
+    most = max(target.channels_max // width, 1)
+    for groups in range(min(max(fewest, resources.spread), most), most + 1):
         group = np.array(_spread_pieces(schedule, connections, groups), dtype=np.int64)
         channel = group[schedule.piece] * width + offset
-        if separate_phases:
+        if resources.separate_phases:
             channel = channel * 2 + schedule.reduce
         _, channels = np.unique(channel, return_inverse=True)
         yield channels.tolist()

@@ -17,6 +17,7 @@ from forestsyn.lowering.dependencies import number_steps
 from forestsyn.lowering.instances import replicate
 from forestsyn.lowering.pieces import cut_pieces
 from forestsyn.lowering.placement import Placement
+from forestsyn.lowering.resources import LEAST, Resources
 from forestsyn.lowering.steps import Draft, draft_steps
 from forestsyn.lowering.threadblocks import Block, choose_threadblocks
 from forestsyn.lowering.timetable import make_timetable
@@ -31,20 +32,18 @@ def lower_schedule(
     name: str,
     minimum_bytes: int,
     maximum_bytes: int,
-    instances: int = 1,
-    separate_phases: bool = False,
+    resources: Resources = LEAST,
 ) -> Program:
     """The program that executes `schedule` on `target`.
 
     out_of_place: the layout of the calls it is for. A reduction serves both layouts, and says so where the target
     lets it. maximum_bytes: 0 means no limit, or the most that is wise where the target has none or scratch is
-    allocated for it. instances: copies that work on a part of every chunk each, see `instances`. separate_phases:
-    an allreduce reduces and hands out on channels of their own, see `channels`.
+    allocated for it. resources: what the program may spend.
     Raises UnsupportedError, naming rank, limit and value, when the target cannot hold the program.
     """
     if schedule.rank_count > target.ranks_max:
         raise _refusal(target, "ranks_max", schedule.rank_count, "the topology", "ranks", None)
-    last_chunk = schedule.chunk_count * instances - 1
+    last_chunk = schedule.chunk_count * resources.instances - 1
     if last_chunk > target.offset_max:
         # Every rank has a buffer of all chunks; millions of them would be cut into steps for nothing.
         raise _refusal(target, "offset_max", last_chunk, "rank 0", "as the largest chunk offset", 0)
@@ -53,7 +52,7 @@ def lower_schedule(
     placement = Placement(schedule, out_of_place=out_of_place, fused=fused)
     roots = {piece.root for piece in schedule.pieces} if placement.copies_own else set()
     reserved = tuple(int(rank in roots) for rank in range(schedule.rank_count))
-    threadblocks = choose_threadblocks(schedule, target, reserved=reserved, separate_phases=separate_phases)
+    threadblocks = choose_threadblocks(schedule, target, reserved=reserved, resources=resources)
     chains = join_transfers(schedule, threadblocks, fused=fused)
     timetable = make_timetable(schedule, threadblocks, chains, separate_reduction=not fused)
     drafts = draft_steps(schedule, threadblocks, chains, timetable, placement, count_max=target.count_max)
@@ -71,7 +70,7 @@ def lower_schedule(
         ranks=_build_ranks(threadblocks.blocks, drafts, placement),
         root=schedule.root,
     )
-    program = replicate(single, instances)
+    program = replicate(single, resources.instances)
     _check_limits(target, program)
     return program
 

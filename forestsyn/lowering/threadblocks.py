@@ -26,6 +26,7 @@ from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
 from forestsyn.lowering.channels import FEWER_TREES, channel_choices
 from forestsyn.lowering.matching import match_heaviest
+from forestsyn.lowering.resources import Resources
 
 
 class Block(NamedTuple):
@@ -49,17 +50,15 @@ class Threadblocks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_threadblocks(
-    schedule: Schedule, target: Target, *, reserved: tuple[int, ...], separate_phases: bool = False
+    schedule: Schedule, target: Target, *, reserved: tuple[int, ...], resources: Resources
 ) -> Threadblocks:
     """Threadblocks on the fewest channels; `reserved[rank]` further ones are left free for local copies.
-
-    separate_phases: see `channels`.
 
     Raises UnsupportedError, which names rank, limit and value, when no number of channels fits the target.
     """
     error: UnsupportedError | None = None
-    for channels in channel_choices(schedule, target, separate_phases=separate_phases):
-        work = _Work(schedule, target, channels)
+    for channels in channel_choices(schedule, target, resources):
+        work = _Work(schedule, target, channels, overlap=resources.overlap)
         error_here = work.find_overload()
         if error_here is None:
             blocks = tuple(work.blocks_of(rank, reserved[rank]) for rank in range(schedule.rank_count))
@@ -75,8 +74,9 @@ def choose_threadblocks(
 class _Work:
     """How much every peer of every (rank, channel) has to do; counters keyed by (rank, channel, peer, …)."""
 
-    def __init__(self, schedule: Schedule, target: Target, channels: list[int]) -> None:
+    def __init__(self, schedule: Schedule, target: Target, channels: list[int], *, overlap: bool) -> None:
         self.target = target
+        self.overlap = overlap
         self.sends: Counter[tuple[int, int, int]] = Counter()
         self.receives: Counter[tuple[int, int, int]] = Counter()
         self.forwards: Counter[tuple[int, int, int, int]] = Counter()
@@ -141,7 +141,9 @@ class _Work:
         for channel, peer in list(alone_in):
             if excess <= 0:
                 break
-            partner = next((to for at, to in alone_out if at == channel and self._fits(rank, channel, peer, to)), -1)
+            partner = next(
+                (to for at, to in alone_out if at == channel and self._fits(rank, channel, peer, to, fused=False)), -1
+            )
             if partner >= 0:
                 paired.append(Block(channel, peer, partner))
                 alone_in.remove((channel, peer))
@@ -154,16 +156,20 @@ class _Work:
     def _fusing_pairs(self, rank: int, channel: int, sources: list[int], targets: list[int]) -> list[Block]:
         weights = [
             [
-                self.forwarded_chunks[rank, channel, source, to] if self._fits(rank, channel, source, to) else 0
+                self.forwarded_chunks[rank, channel, source, to]
+                if self._fits(rank, channel, source, to, fused=self.overlap)
+                else 0
                 for to in targets
             ]
             for source in sources
         ]
         return [Block(channel, sources[row], targets[column]) for row, column in match_heaviest(weights)]
 
-    def _fits(self, rank: int, channel: int, source: int, to: int) -> bool:
-        steps = self.receives[rank, channel, source] + self.sends[rank, channel, to]
-        return steps - self.forwards[rank, channel, source, to] <= self.target.steps_max
+    def _fits(self, rank: int, channel: int, source: int, to: int, *, fused: bool) -> bool:
+        """Whether both fit into one threadblock; `fused`: and neither has to wait there for the other."""
+        receives, sends = self.receives[rank, channel, source], self.sends[rank, channel, to]
+        steps = receives + sends - self.forwards[rank, channel, source, to]
+        return steps <= (min(self.target.steps_max, max(receives, sends)) if fused else self.target.steps_max)
 
 
 def _find_crowd(

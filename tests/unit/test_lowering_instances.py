@@ -13,7 +13,7 @@ from forestsyn.ir.collective import Collective
 from forestsyn.ir.program import Program, Protocol
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import EXECUTOR, RCCL, TARGETS, Target
-from forestsyn.lowering import lower_schedule
+from forestsyn.lowering import Resources, lower_schedule
 from forestsyn.pipeline.compile import compile_topology
 from forestsyn.pipeline.verify_file import verify_own_text
 
@@ -32,7 +32,7 @@ def lower(schedule: Schedule, target: Target, instances: int, *, out_of_place: b
         name="copies",
         minimum_bytes=0,
         maximum_bytes=0,
-        instances=instances,
+        resources=Resources(instances=instances),
     )
 
 
