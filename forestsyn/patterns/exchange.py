@@ -8,6 +8,8 @@ doubling and Bruck), a step carries all of it: log₂ N steps instead of N − 1
 The forms, for ranks p₀ … pₙ₋₁ in the exchange's order:
 
 ONE_SHOT  allreduce: everyone sends its whole message to all, and adds up what arrives, in rank order.
+TWO_LEVEL allreduce: one-shot inside each host, of `host_size` ranks that follow each other in the order; then
+          one-shot of the hosts' sums between the ranks at equal places of all hosts.
 VECTORS   allreduce: in round j, pᵢ and p_{i xor 2ʲ} swap sums of the whole message. Ranks beyond the greatest power
           of two hand their message to a partner first, and get the result from it.
 DOUBLING  in round j, pᵢ and p_{i xor 2ʲ} swap all 2ʲ shards that they have; N must be a power of two. Reductions run
@@ -34,6 +36,7 @@ class Form(StrEnum):
     """The algorithm of an exchange."""
 
     ONE_SHOT = "one-shot"
+    TWO_LEVEL = "two-level"
     VECTORS = "vectors"
     DOUBLING = "doubling"
     BRUCK = "bruck"
@@ -41,16 +44,17 @@ class Form(StrEnum):
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """order: the rank at each position, all ranks once. The message has one chunk per rank, or one in all for
-    ONE_SHOT and VECTORS."""
+    ONE_SHOT, TWO_LEVEL and VECTORS. host_size: for TWO_LEVEL alone."""
 
     form: Form
     collective: Collective
     order: tuple[int, ...]
+    host_size: int = 0
 
     @property
     def chunk_count(self) -> int:
         """Chunks of the message."""
-        return 1 if self.form in (Form.ONE_SHOT, Form.VECTORS) else len(self.order)
+        return 1 if self.form in (Form.ONE_SHOT, Form.TWO_LEVEL, Form.VECTORS) else len(self.order)
 
 
 def gather_rounds(exchange: Exchange) -> list[Round]:
@@ -71,11 +75,24 @@ def gather_rounds(exchange: Exchange) -> list[Round]:
     return rounds
 
 
+def one_shot_levels(exchange: Exchange) -> list[list[tuple[int, ...]]]:
+    """The groups that add up their values among themselves, level by level."""
+    order, size = exchange.order, exchange.host_size
+    if exchange.form is Form.ONE_SHOT:
+        return [[order]]
+    return [
+        [order[first : first + size] for first in range(0, len(order), size)],
+        [order[n::size] for n in range(size)],
+    ]
+
+
 def talking_pairs(exchange: Exchange) -> Iterator[tuple[int, int]]:
     """The ordered pairs of ranks that send to each other, some perhaps twice; reductions send backwards."""
     order, count = exchange.order, len(exchange.order)
-    if exchange.form is Form.ONE_SHOT:
-        yield from ((first, second) for first in order for second in order if first != second)
+    if exchange.form in (Form.ONE_SHOT, Form.TWO_LEVEL):
+        for groups in one_shot_levels(exchange):
+            for group in groups:
+                yield from ((first, second) for first in group for second in group if first != second)
         return
     if exchange.form is Form.VECTORS:
         power = 1 << (count.bit_length() - 1)

@@ -45,7 +45,7 @@ def exchange_program(
     fused = Operation.RECV_REDUCE_COPY in target.operations
     starts = _output_starts(exchange)
     ranks = [RankComposer(output_start=start, fused=fused) for start in starts]
-    if exchange.form is Form.ONE_SHOT:
+    if exchange.form in (Form.ONE_SHOT, Form.TWO_LEVEL):
         compose_one_shot(exchange, ranks)
     elif exchange.form is Form.VECTORS:
         compose_vectors(exchange, ranks)

@@ -1,50 +1,64 @@
-"""Steps of exchanges of whole messages: one-shot and recursive doubling. The message is one chunk."""
+"""Steps of exchanges of whole messages: one-shot, on one level or two, and recursive doubling.
+
+The message is one chunk.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 from forestsyn.ir.program import Buffer, Location
 from forestsyn.patterns.composer import RankComposer
-from forestsyn.patterns.exchange import Exchange
+from forestsyn.patterns.exchange import Exchange, one_shot_levels
 
 _OWN = Location(buffer=Buffer.INPUT, offset=0)
 _RESULT = Location(buffer=Buffer.OUTPUT, offset=0)
 
 
 def compose_one_shot(exchange: Exchange, ranks: Sequence[RankComposer]) -> None:
-    """Everyone sends to all, then adds up in rank order, so that all ranks round alike.
+    """Everyone sends to all of its group, then adds up in the order of the group, so that all ranks round alike.
 
     Each peer has a threadblock that sends to it first; sums follow one another from threadblock to threadblock, so
     the last one, which writes the output, comes after all sends of the input.
     """
-    sums = [rank.take_scratch(1) if len(ranks) > 2 else _RESULT for rank in ranks]
-    for source, rank in enumerate(ranks):
-        for peer in range(len(ranks)):
-            if peer != source:
-                rank.send((peer, peer), _OWN, sums[peer])
-    for number, rank in enumerate(ranks):
-        _add_up(number, len(ranks), rank, sums[number])
+    levels = one_shot_levels(exchange)
+    values = [_OWN] * len(ranks)
+    for groups in levels:
+        last = groups is levels[-1]
+        totals = [rank.take_scratch(1) if not last or len(groups[0]) > 2 else _RESULT for rank in ranks]
+        results = [_RESULT] * len(ranks) if last else totals
+        for group in groups:
+            for source, peer in permutations(group, 2):
+                ranks[source].send((peer, peer), values[source], totals[peer])
+        for group in groups:
+            for place, rank in enumerate(group):
+                _add_up(group, place, ranks[rank], values, totals[rank], results[rank])
+        values = results
 
 
-def _add_up(number: int, count: int, rank: RankComposer, total: Location) -> None:
-    """x₀ + x₁ + … from left to right. Rank 0 or 1 starts with its own, others with what rank 0 sends."""
-    peers = [peer for peer in range(count) if peer != number]
-    started = number < 2
-    addend = _OWN if started else total
-    for peer in peers:
+def _add_up(
+    group: Sequence[int],
+    place: int,
+    rank: RankComposer,
+    values: Sequence[Location],
+    total: Location,
+    result: Location,
+) -> None:
+    """x₀ + x₁ + … from left to right. The first two start with their own value, others with what the first sends."""
+    own, ends_with_own = values[group[place]], place == len(group) - 1 and place > 1
+    others = [peer for peer in group if peer != group[place]]
+    for number, peer in enumerate(others):
         block = (peer, peer)
-        last = peer == peers[-1] and number < count - 1
-        if peer == 0 and not started:
-            rank.receive(block, _OWN, total)
+        if number == 0 and place > 1:
+            rank.receive(block, values[peer], total)
         else:
-            result = _RESULT if last or count == 2 else total
-            rank.receive_add(block, _OWN, addend, result)
-            addend = total
-        if peer == number - 1 and not started:
-            rank.add(block, _OWN, total)
-            if number == count - 1:
-                rank.copy(block, total, _RESULT)
+            last = number == len(others) - 1 and not ends_with_own
+            rank.receive_add(block, values[peer], own if number == 0 else total, result if last else total)
+        if number == place - 1 and place > 1:
+            rank.add(block, own, total)
+    if ends_with_own and result != total:
+        rank.copy((others[-1], others[-1]), total, result)
 
 
 def compose_vectors(exchange: Exchange, ranks: Sequence[RankComposer]) -> None:

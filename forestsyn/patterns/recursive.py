@@ -29,6 +29,7 @@ _NAMES = {
     (Form.BRUCK, Collective.ALLREDUCE): "bruck two-phase",
     (Form.VECTORS, Collective.ALLREDUCE): "recursive doubling",
     (Form.ONE_SHOT, Collective.ALLREDUCE): "all-pairs one-shot",
+    (Form.TWO_LEVEL, Collective.ALLREDUCE): "hierarchical one-shot",
 }
 
 
@@ -44,13 +45,20 @@ def recursive_patterns(
         forms = {Form.DOUBLING: order, Form.VECTORS: order}
     else:
         forms = {Form.BRUCK: ranks, Form.VECTORS: ranks}
-    forms[Form.ONE_SHOT] = ranks if network.rank_count <= _ONE_SHOT_RANKS_MAXIMUM else None
+    if network.rank_count <= _ONE_SHOT_RANKS_MAXIMUM:
+        forms[Form.ONE_SHOT] = ranks
+    sizes = {len(host) for host in network.hosts}
+    size = sizes.pop() if len(sizes) == 1 and 1 < len(network.hosts) < network.rank_count else 0
+    if size:
+        forms[Form.TWO_LEVEL] = tuple(rank for host in network.hosts for rank in host)
     patterns, omissions = [], []
     for form, own in forms.items():
         if (form, collective) not in _NAMES:
             continue
         name = _NAMES[form, collective]
-        exchange = own and Exchange(form=form, collective=collective, order=own)
+        exchange = own and Exchange(
+            form=form, collective=collective, order=own, host_size=size if form is Form.TWO_LEVEL else 0
+        )
         if exchange and all(network.paths(*pair) for pair in talking_pairs(exchange)):
             patterns.append(Pattern(name=name, exchange=exchange))
         else:

@@ -73,6 +73,7 @@ def test_names() -> None:
         "double binary tree x8",
         "recursive halving and doubling",
         "recursive doubling",
+        "hierarchical one-shot",
         "shortest ways",
         "hierarchical",
     ]

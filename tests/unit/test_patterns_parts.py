@@ -125,6 +125,7 @@ def test_rounds_gather_everything(count: int) -> None:
 
 FORMS = [
     (Form.ONE_SHOT, Collective.ALLREDUCE),
+    (Form.TWO_LEVEL, Collective.ALLREDUCE),
     (Form.VECTORS, Collective.ALLREDUCE),
     *(
         (form, collective)
@@ -136,15 +137,18 @@ FORMS = [
 
 
 def exchange_of(form: Form, collective: Collective, count: int) -> Exchange | None:
-    if form is Form.DOUBLING and count & (count - 1):
+    size = 0
+    if form is Form.TWO_LEVEL:
+        size = next((size for size in (2, 3) if count % size == 0 and count > size), 0)
+    if (form is Form.DOUBLING and count & (count - 1)) or (form is Form.TWO_LEVEL and not size):
         return None
-    return Exchange(form=form, collective=collective, order=tuple(range(count)))
+    return Exchange(form=form, collective=collective, order=tuple(range(count)), host_size=size)
 
 
 @pytest.mark.parametrize("target", [MSCCL, EXECUTOR, RCCL], ids=lambda target: target.name)
 @pytest.mark.parametrize(("form", "collective"), FORMS)
 def test_exchanges_run_in_any_order(form: Form, collective: Collective, target: Target) -> None:
-    for count in (2, 3, 4, 5, 6, 7, 8):
+    for count in (2, 3, 4, 5, 6, 7, 8, 9):
         exchange = exchange_of(form, collective, count)
         if exchange is None:
             continue
