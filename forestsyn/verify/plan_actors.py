@@ -1,0 +1,103 @@
+"""Who acts: threadblocks, ports and callers, with their clocks; counters and semaphores with what they tell."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from forestsyn.verify.plan_machine import Action, Thread
+from forestsyn.verify.plan_memory import VISIBLE, Clock
+
+
+class Actor:
+    """A clock and the number of the last action. steps: of each action, where it stands: (threadblock, step)."""
+
+    def __init__(self, number: int, actors: int) -> None:
+        self.number = number
+        self.time = 0
+        self.clock: Clock = np.zeros((2, actors), dtype=np.int32)
+        self.steps: list[tuple[int, int]] = []
+
+    def act(self, block: int, step: int) -> tuple[int, int]:
+        """One more action: (actor, its number)."""
+        self.time += 1
+        self.steps.append((block, step))
+        return self.number, self.time
+
+    def learn(self, *clocks: Clock, finished: bool = True) -> None:
+        """Takes over what `clocks` know; `finished`: all own actions are done and visible."""
+        self.clock = reduce(np.maximum, clocks, self.clock)
+        if finished:
+            self.clock = self.clock.copy()
+            self.clock[:, self.number] = self.time
+
+
+class Block(Actor):
+    """A threadblock. What one of its threads hears is known to all, and what they did is done, at the next `nop`.
+
+    epoch: how many of those there were.
+    """
+
+    def __init__(self, number: int, actors: int, thread: Thread) -> None:
+        super().__init__(number, actors)
+        self.thread = thread
+        self.next = 0
+        self.epoch = 0
+        self.released = False  # from the barrier it waits at
+        self._heard: list[Clock] = []
+
+    @property
+    def action(self) -> Action | None:
+        """What comes next."""
+        actions = self.thread.actions
+        return actions[self.next] if self.next < len(actions) else None
+
+    def hear(self, clock: Clock, *, relaxed: bool) -> None:
+        """One thread learns what `clock` knows; `relaxed`: the order only."""
+        if relaxed:
+            clock = clock.copy()
+            clock[VISIBLE] = 0
+        self._heard.append(clock)
+
+    def sync(self) -> None:
+        """All threads meet."""
+        self.learn(*self._heard)
+        self._heard = []
+        self.epoch += 1
+
+
+class Counter:
+    """Signals and waits of one end of a channel, or releases and acquires of a semaphore.
+
+    signals: what each tells. givers, takers: threadblocks that signal and wait, per_call: how often in one call.
+    """
+
+    def __init__(self, initial: int = 0) -> None:
+        self.initial = initial
+        self.signals: list[tuple[Clock, bool]] = []
+        self.taken = 0
+        self.givers: set[int] = set()
+        self.takers: set[int] = set()
+        self.given_per_call = 0
+        self.taken_per_call = 0
+
+    @property
+    def ready(self) -> int:
+        """How many may pass."""
+        return self.initial + len(self.signals) - self.taken
+
+    def take(self) -> list[tuple[Clock, bool]]:
+        """Passes once; what is known thereby, whoever was first."""
+        self.taken += 1
+        number = self.taken - self.initial
+        if number < 1:
+            return []
+        if len(self.givers) == len(self.takers) == 1:
+            return [self.signals[number - 1]]
+        if len(self.takers) == 1 and number % self.given_per_call == 0:
+            return self.signals[number - self.given_per_call : number]
+        if len(self.givers) == 1:  # several wait, one signals: at least its first signal of this call was given
+            return [self.signals[(number - 1) // self.given_per_call * self.given_per_call]]
+        return []
+

@@ -1,0 +1,86 @@
+"""Memory cells, and who touched them last: what two accesses without an order between them are called.
+
+Every actor (threadblock, port, caller of a rank) numbers its actions. A clock tells for every actor the last action
+that is known to have happened; two such clocks are kept, one for the order of execution and one for what is also known
+to be visible (relaxed signals and packets give the first only). An access is in order when the last conflicting ones
+are in the clock of its actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from forestsyn.verify.plan_machine import Access
+
+Clock = npt.NDArray[np.int32]  # int32[2, actors]: order, visibility
+ORDER, VISIBLE = 0, 1
+_Touch = tuple[int, int]  # actor, its action
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """Two accesses without an order. relaxed: ordered, but what the first wrote may not be visible to the second."""
+
+    cell: int
+    first: _Touch
+    first_writes: bool
+    second: _Touch
+    second_writes: bool
+    relaxed: bool = False
+
+
+class Cells:
+    """The memory of one rank in one area. values: as `plan_values` understands them, None where nothing was written.
+
+    packets: the call in which a packet was last written there, −1 for none. senders: the clock of its writer.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.values: list[int | None] = [None] * count
+        self.packets = [-1] * count
+        self.senders: list[Clock | None] = [None] * count
+        self._writers: list[_Touch | None] = [None] * count
+        self._readers: list[dict[int, int] | None] = [None] * count
+
+    def read(self, cells: range, touch: _Touch, clock: Clock, report: Callable[[Conflict], None]) -> None:
+        """`touch` reads plain data; who wrote it must have done so, visibly."""
+        visible = clock[VISIBLE]
+        for cell in cells:
+            writer = self._writers[cell]
+            if writer is not None and visible[writer[0]] < writer[1]:
+                ordered = bool(clock[ORDER][writer[0]] >= writer[1])
+                report(Conflict(cell, writer, True, touch, False, ordered))
+        self.note_read(cells, touch)
+
+    def note_read(self, cells: range, touch: _Touch) -> None:
+        """`touch` reads packets, whose flags tell that they are there."""
+        actor, time = touch
+        for cell in cells:
+            readers = self._readers[cell]
+            if readers is None:
+                self._readers[cell] = {actor: time}
+            else:
+                readers[actor] = time
+
+    def write(self, cells: range, touch: _Touch, clock: Clock, report: Callable[[Conflict], None]) -> None:
+        """`touch` writes; everyone who wrote or read there must be done."""
+        order = clock[ORDER]
+        for cell in cells:
+            writer = self._writers[cell]
+            if writer is not None and order[writer[0]] < writer[1] and writer != touch:
+                report(Conflict(cell, writer, True, touch, True))
+            readers = self._readers[cell]
+            if readers is not None:
+                for reader in readers.items():
+                    if order[reader[0]] < reader[1] and reader != touch:
+                        report(Conflict(cell, reader, False, touch, True))
+                self._readers[cell] = None
+            self._writers[cell] = touch
+
+
+def cells_of(access: Access, shift: int) -> range:
+    """The cells of `access`, which in scratch begins at `shift`."""
+    return range(access.start + shift, access.start + shift + access.count * (2 if access.packets else 1))

@@ -1,0 +1,315 @@
+"""Execution of a plan, call after call, with clocks: progress, order of accesses, and values.
+
+Model. The callers of all ranks start one call after the other. A caller writes its user memory between calls, so
+everything others do there must lie between its start and its end of the call: that is what handshakes are for. Inside
+a call a threadblock's operations are ordered by `nop` and barriers, between threadblocks by signals, semaphores,
+packets and barriers, and requests on a port by the port.
+
+Guarantee. Counters make progress independent of the order in which threadblocks run, so one run finds every deadlock.
+Without conflicts the values do not depend on that order either. Two calls show every conflict between a call and the
+next, three between a call and the one after the next, which shares its half of alternating scratch; later calls repeat
+these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forestsyn.ir.plan import Plan
+from forestsyn.ir.plan import PlanOperation as Op
+from forestsyn.verify.plan_actors import Actor, Block, Counter
+from forestsyn.verify.plan_limits import PACKETS
+from forestsyn.verify.plan_machine import SCRATCH, USER, Access, Action, Machine, Move
+from forestsyn.verify.plan_memory import Cells, Clock, cells_of
+from forestsyn.verify.plan_report import PlanFaults
+from forestsyn.verify.plan_values import Values
+
+_WAITS = (Op.WAIT, Op.RELAXED_WAIT)
+_SIGNALS = (Op.SIGNAL, Op.RELAXED_SIGNAL, Op.PUT_SIGNAL, Op.PUT_SIGNAL_FLUSH)
+
+
+class PlanRun:
+    """One execution. Call `run`; the faults are in the log behind `faults`."""
+
+    def __init__(self, plan: Plan, machine: Machine, faults: PlanFaults) -> None:
+        self.plan = plan
+        self.machine = machine
+        self.faults = faults
+        self.values = Values(plan, machine)
+        ranks, threads = len(plan.gpus), len(machine.threads)
+        actors = threads + ranks + len(machine.ports)
+        self.blocks = [Block(number, actors, thread) for number, thread in enumerate(machine.threads)]
+        self.callers = [Actor(threads + rank, actors) for rank in range(ranks)]
+        self.ports = [Actor(threads + ranks + port, actors) for port in range(len(machine.ports))]
+        self.pushes: dict[int, tuple[int, int, int]] = {}  # port -> threadblock, epoch, thread of the last request
+        halves = 2 if plan.use_double_scratch_buffer else 1
+        self.memory = [
+            (Cells(user), Cells(scratch * halves))
+            for user, scratch in zip(machine.user_cells, machine.scratch_cells, strict=True)
+        ]
+        self.calls = 1 + halves
+        self.call = 0
+        self.counters = [Counter() for _ in machine.counters]
+        self.semaphores = [[Counter(item.init_value) for item in gpu.semaphores] for gpu in plan.gpus]
+        self.barriers: dict[tuple[int, int], list[Block]] = {}
+        faults.attach(self)
+
+    def run(self, root: int | None) -> int | None:
+        """All calls; the root that the result has, or was asked for."""
+        if not self._count():
+            return root
+        for self.call in range(self.calls):
+            self._begin()
+            if not self._execute():
+                return root
+            self._end()
+            if self.faults.broken_values:
+                return root
+            root = self._check_result(root)
+        self._touch_user_memory()
+        return root
+
+    # Counters must balance.
+
+    def _count(self) -> bool:
+        for block in self.blocks:
+            for action in block.thread.actions:
+                for counter, gives in self._counters_of(block, action):
+                    (counter.givers if gives else counter.takers).add(block.number)
+                    counter.given_per_call += gives
+                    counter.taken_per_call += not gives
+        balanced = self.faults.check_pairing(self.machine, self.counters, self.semaphores)
+        unreached = [
+            (block, action)
+            for block in self.blocks
+            for action in block.thread.actions
+            if action.operation in _SIGNALS and -1 in action.ids
+        ]
+        for block, action in unreached:
+            self.faults.unreached(block, action)
+        return balanced and not unreached
+
+    def _counters_of(self, block: Block, action: Action) -> list[tuple[Counter, bool]]:
+        if action.operation in (Op.SEMAPHORE_ACQUIRE, Op.SEMAPHORE_RELEASE):
+            own = self.semaphores[block.thread.rank]
+            return [(own[name], action.operation is Op.SEMAPHORE_RELEASE) for name in action.ids]
+        if action.operation in _WAITS or action.operation in _SIGNALS:
+            return [(self.counters[name], action.operation in _SIGNALS) for name in action.ids if name >= 0]
+        return []
+
+    # Calls.
+
+    def _begin(self) -> None:
+        self._touch_user_memory()
+        for rank, (user, _) in enumerate(self.memory):
+            user.values = [None] * len(user.values)
+            first = self.machine.bases[rank][0]
+            for cell in range(self.machine.input_cells):
+                user.values[first + cell] = self.values.initial(rank, cell, self.call)
+        for block in self.blocks:
+            block.next = 0
+            block.learn(self.callers[block.thread.rank].clock)
+
+    def _touch_user_memory(self) -> None:
+        for rank, caller in enumerate(self.callers):
+            touch = caller.act(-1, -1)
+            cells = self.memory[rank][USER]
+            cells.write(range(len(cells.values)), touch, caller.clock, self.faults.reporter(rank, USER))
+            caller.learn()
+
+    def _end(self) -> None:
+        """A call of a rank ends when its threadblocks have ended; the requests of its ports may go on."""
+        for block in self.blocks:
+            block.sync()
+        for rank, caller in enumerate(self.callers):
+            caller.learn(*(block.clock for block in self.blocks if block.thread.rank == rank))
+
+    def _check_result(self, root: int | None) -> int | None:
+        """Values and visibility of the output; a root that was not given is the first that fits."""
+        if root is None:
+            fitting = (one for one in self.values.roots() if next(self._wrong(one), None) is None)
+            root = next(fitting, next(iter(self.values.roots())))
+        for rank, cell, expected in self._wrong(root):
+            self.faults.wrong_result(rank, cell, self._output(rank, cell), expected)
+        for rank, caller in enumerate(self.callers):
+            first = self.machine.bases[rank][1]
+            promised = [cell + first for owner, cell, _ in self.values.expected(root, self.call) if owner == rank]
+            if promised:
+                cells = range(promised[0], promised[-1] + 1)
+                report = self.faults.reporter(rank, USER)
+                self.memory[rank][USER].read(cells, caller.act(-1, -1), caller.clock, report)
+                caller.learn()
+        return root
+
+    def _wrong(self, root: int | None) -> Iterator[tuple[int, int, int]]:
+        for rank, cell, expected in self.values.expected(root, self.call):
+            if self._output(rank, cell) != expected:
+                yield rank, cell, expected
+
+    def _output(self, rank: int, cell: int) -> int | None:
+        return self.memory[rank][USER].values[self.machine.bases[rank][1] + cell]
+
+    # One call.
+
+    def _execute(self) -> bool:
+        """Runs every threadblock as far as it goes until all have ended, or none moves."""
+        active = list(self.blocks)
+        while active:
+            moved = False
+            for block in active:
+                while (action := block.action) is not None and self._ready(block, action):
+                    self._perform(block, action)
+                    block.next += 1
+                    moved = True
+            active = [block for block in active if block.action is not None]
+            if active and not moved:
+                self.faults.deadlock([(block, block.action) for block in active if block.action is not None])
+                return False
+        return True
+
+    def _ready(self, block: Block, action: Action) -> bool:
+        if action.operation is Op.BARRIER:
+            return self._barrier_opens(block, action)
+        if action.operation in _WAITS or action.operation is Op.SEMAPHORE_ACQUIRE:
+            needed = [counter for counter, _ in self._counters_of(block, action)]
+            return all(counter.ready >= needed.count(counter) for counter in needed)
+        if action.operation in PACKETS:
+            return all(
+                self._cells(source).packets[cell] == self.call
+                for move in action.moves
+                for source in move.sources
+                if source.packets
+                for cell in cells_of(source, self._shift(source))
+            )
+        return True
+
+    def _barrier_opens(self, block: Block, action: Action) -> bool:
+        """The last one to arrive lets all pass; the others pass when they are asked next."""
+        if block.released:
+            block.released = False
+            return True
+        waiting = self.barriers.setdefault((block.thread.rank, action.ids[0]), [])
+        if block not in waiting:
+            block.sync()
+            waiting.append(block)
+        if len(waiting) < action.count:
+            return False
+        clocks = [member.clock for member in waiting]
+        for member in waiting:
+            member.learn(*clocks)
+            member.released = member is not block
+        waiting.clear()
+        return True
+
+    def _perform(self, block: Block, action: Action) -> None:
+        operation = action.operation
+        if operation in (Op.SYNC, Op.BARRIER):
+            if operation is Op.SYNC:
+                block.sync()
+            return
+        touch = block.act(block.thread.block, action.step)
+        if operation in _WAITS or operation is Op.SEMAPHORE_ACQUIRE:
+            for counter, _ in self._counters_of(block, action):
+                for clock, relaxed in counter.take():
+                    block.hear(clock, relaxed=relaxed or operation is Op.RELAXED_WAIT)
+        elif operation is Op.SEMAPHORE_RELEASE:
+            for counter, _ in self._counters_of(block, action):
+                counter.signals.append((block.clock, False))
+        elif operation is Op.FLUSH:
+            for port in action.ids:
+                block.hear(self.ports[port].clock, relaxed=False)
+        else:
+            if operation is Op.READ_PUT_PACKETS and any(move.port >= 0 for move in action.moves):
+                self._hear_packets(block, action)
+                block.sync()
+            for move in action.moves:
+                if move.port >= 0:
+                    self._request(block, action, move)
+                else:
+                    self._move(block, action, move, touch, block)
+            if operation in PACKETS:
+                self._hear_packets(block, action)
+            self._signal(block, action)
+
+    def _request(self, block: Block, action: Action, move: Move) -> None:
+        """A request to the proxy: done some time after it was made, after the earlier ones on the same port."""
+        port = self.ports[move.port]
+        last = self.pushes.get(move.port)
+        signals = action.operation in _SIGNALS
+        if signals and last and last[:2] == (block.number, block.epoch) and last[2] != move.position:
+            self.faults.unordered(block, action, self.machine.ports[move.port])
+        self.pushes[move.port] = (block.number, block.epoch, move.position)
+        port.learn(block.clock, finished=False)
+        touch = port.act(block.thread.block, action.step)
+        port.learn()
+        if move.sources:
+            self._move(block, action, move, touch, port)
+
+    def _signal(self, block: Block, action: Action) -> None:
+        if action.operation not in _SIGNALS:
+            return
+        relaxed = action.operation is Op.RELAXED_SIGNAL
+        for place, name in enumerate(action.ids):
+            port = action.moves[place].port if action.moves else -1
+            clock = self.ports[port].clock if port >= 0 else block.clock
+            self.counters[name].signals.append((clock, relaxed and port < 0))
+            if action.operation is Op.PUT_SIGNAL_FLUSH:
+                block.hear(clock, relaxed=False)
+
+    def _hear_packets(self, block: Block, action: Action) -> None:
+        """Reading a packet tells that its writer had come so far."""
+        heard: dict[int, Clock] = {}
+        for move in action.moves:
+            for source in (source for source in move.sources if source.packets):
+                senders = self._cells(source).senders
+                for cell in cells_of(source, self._shift(source)):
+                    sender = senders[cell]
+                    if sender is not None:
+                        heard[id(sender)] = sender
+        for clock in heard.values():
+            block.hear(clock, relaxed=True)
+
+    # Data.
+
+    def _move(self, block: Block, action: Action, move: Move, touch: tuple[int, int], actor: Actor) -> None:
+        total: list[int | None] | None = None
+        for source in move.sources:
+            cells, where = self._cells(source), cells_of(source, self._shift(source))
+            if source.packets:
+                cells.note_read(where, touch)
+            else:
+                cells.read(where, touch, actor.clock, self.faults.reporter(source.rank, source.area))
+            term = [cells.values[cell] for cell in (where[::2] if source.packets else where)]
+            if self.values.collective is not None and None in term:
+                self.faults.undefined(block, action, source, where[term.index(None)])
+            if total is None:
+                total = term
+            else:
+                total = [self._add(block, action, *pair) for pair in zip(total, term, strict=True)]
+        assert total is not None, "a move has a source"
+        for target in move.destinations:
+            cells, where = self._cells(target), cells_of(target, self._shift(target))
+            cells.write(where, touch, actor.clock, self.faults.reporter(target.rank, target.area))
+            for number, cell in enumerate(where):
+                cells.values[cell] = total[number // 2] if target.packets else total[number]
+            if target.area == SCRATCH:
+                sender = actor.clock if target.packets else None
+                for cell in where:
+                    cells.packets[cell] = self.call if target.packets else -1
+                    cells.senders[cell] = sender
+
+    def _add(self, block: Block, action: Action, left: int | None, right: int | None) -> int | None:
+        if self.values.collective is None or left is None or right is None:
+            return left
+        value, wrong = self.values.add(left, right)
+        if wrong:
+            self.faults.bad_sum(block, action, wrong)
+        return value
+
+    def _cells(self, access: Access) -> Cells:
+        return self.memory[access.rank][access.area]
+
+    def _shift(self, access: Access) -> int:
+        if access.area == USER or not self.plan.use_double_scratch_buffer:
+            return 0
+        return self.call % 2 * self.machine.scratch_cells[access.rank]
