@@ -13,6 +13,9 @@ from forestsyn.patterns.recursive import recursive_patterns
 from forestsyn.patterns.rings import ring_patterns
 from forestsyn.patterns.stars import star_patterns
 
+#: Schedules of rings grow with the square of the ranks, and so does the time to lay them: 15 s for 256.
+RANKS_MAXIMUM = 256
+
 
 def candidate_schedules(topology: Topology, collective: Collective, root: int | None = None) -> tuple[Pattern, ...]:
     """The patterns of `find_candidates`. root: the rank of broadcast and reduce (0 when not given), else ignored."""
@@ -30,6 +33,9 @@ def find_candidates(topology: Topology, collective: Collective, root: int | None
             raise InternalError(f"root {root} of {topology.rank_count} ranks")
     else:
         root = None
+    if topology.rank_count > RANKS_MAXIMUM:
+        reason = f"{topology.rank_count} ranks are more than the {RANKS_MAXIMUM} that patterns are made for"
+        return Candidates(patterns=(), omissions=(Omission(name="all", reason=reason),))
     network = Network(topology)
     patterns: list[Pattern] = ring_patterns(network, collective, root)
     omissions: list[Omission] = []

@@ -196,6 +196,12 @@ def test_what_does_not_exist_is_told_with_the_reason() -> None:
     assert [pattern.name for pattern in found.patterns] == ["shortest ways"]
 
 
+def test_too_many_ranks_are_told() -> None:
+    found = find_candidates(load_topology("switch:257"), Collective.ALLREDUCE)
+    assert found.patterns == ()
+    assert "257 ranks" in found.omissions[0].reason
+
+
 def test_a_target_that_cannot_hold_an_exchange_is_refused() -> None:
     few: Target = msgspec.structs.replace(EXECUTOR, threadblocks_max=4)
     pattern = find("switch:8", Collective.ALLREDUCE, "all-pairs one-shot")
