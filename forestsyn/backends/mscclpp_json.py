@@ -12,21 +12,21 @@ from forestsyn.ir.plan import Plan, PlanBlock, PlanGpu
 def emit_mscclpp_json(plan: Plan) -> str:
     """The text of `plan`; ends with a newline."""
     head = _attributes(plan, without="gpus")
-    lines = [f"{{{head}, \"gpus\": ["]
+    lines = [f'{{{head}, "gpus": [']
     for number, gpu in enumerate(plan.gpus):
         lines.extend(_gpu(gpu, last=number == len(plan.gpus) - 1))
     return "\n".join([*lines, "]}\n"])
 
 
 def _gpu(gpu: PlanGpu, *, last: bool) -> Iterator[str]:
-    yield f" {{{_attributes(gpu, without='threadblocks')}, \"threadblocks\": ["
+    yield f' {{{_attributes(gpu, without="threadblocks")}, "threadblocks": ['
     for number, block in enumerate(gpu.blocks):
         yield from _block(block, last=number == len(gpu.blocks) - 1)
     yield f" ]}}{_comma(last)}"
 
 
 def _block(block: PlanBlock, *, last: bool) -> Iterator[str]:
-    yield f"  {{{_attributes(block, without='ops')}, \"ops\": ["
+    yield f'  {{{_attributes(block, without="ops")}, "ops": ['
     yield from _lines([_spaced(step) for step in block.steps], indent="   ")
     yield f"  ]}}{_comma(last)}"
 

@@ -33,7 +33,7 @@ _STANDARD_OUTPUT = Path("-")
 @tree_options
 @click.option(
     "--target",
-    type=click.Choice(["msccl", "executor", "rccl"]),
+    type=click.Choice(["msccl", "executor", "rccl", "mscclpp"]),
     default="executor",
     show_default=True,
     help="The runtime that will read the file.",
@@ -68,7 +68,7 @@ def compile_(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Compile a collective on T to verified MSCCL XML.
+    """Compile a collective on T to verified MSCCL XML, or to an execution plan of MSCCL++ (JSON).
 
     The text is read back and checked, and its quality printed. Nothing is written unless every check passes, and then
     the file is written whole or not at all. Without -o only the figures are printed; with -o - the program goes to
@@ -77,11 +77,12 @@ def compile_(
     \b
     Examples:
       forestsyn compile dgx-a100:2 -c allreduce -o allreduce.xml
+      forestsyn compile dgx-h100:2 -c allreduce --target mscclpp -o plan.json
       forestsyn compile mi250:2 -c allgather --target rccl --out-of-place -o allgather.xml
       forestsyn compile my-cluster.yaml -c allreduce --trees exact --min-bytes 1M --max-bytes 1G --json
     """
     from forestsyn.ir.program import Protocol
-    from forestsyn.ir.target import TARGETS
+    from forestsyn.ir.target import ALL_TARGETS
     from forestsyn.pipeline.compile import compile_topology
     from forestsyn.pipeline.files import check_writable, write_file
     from forestsyn.pipeline.summary import compile_summary
@@ -98,7 +99,7 @@ def compile_(
             trees=trees,
             tolerance=tolerance,
             wish=parse_wish(max_depth, max_peers),
-            target=TARGETS[target],
+            target=ALL_TARGETS[target],
             out_of_place=out_of_place,
             protocol=Protocol(protocol),
             minimum_bytes=min_bytes,

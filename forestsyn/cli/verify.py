@@ -1,4 +1,4 @@
-"""`forestsyn verify`: an independent check of any MSCCL XML file."""
+"""`forestsyn verify`: an independent check of any MSCCL XML file or MSCCL++ plan."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--target",
-    type=click.Choice(["msccl", "executor", "rccl"]),
+    type=click.Choice(["msccl", "executor", "rccl", "mscclpp"]),
     help="Judge for this runtime alone; else a file passes if one runtime accepts it.",
 )
 @json_option
 def verify(files: tuple[Path, ...], target: str | None, as_json: bool) -> int:
-    """Check MSCCL XML files, whoever wrote them.
+    """Check MSCCL XML files and MSCCL++ execution plans (JSON), whoever wrote them.
 
     Checked are form, limits and offsets, the pairing of both ends, deadlock, races, and the result on every rank.
     One line per file says which runtimes accept it; what was found follows, with rank, threadblock, step and chunk.
@@ -36,6 +36,7 @@ def verify(files: tuple[Path, ...], target: str | None, as_json: bool) -> int:
     Examples:
       forestsyn verify allreduce.xml
       forestsyn verify schedules/*.xml --target executor
+      forestsyn verify plan.json
       forestsyn verify --json suspicious.xml | jq .files[0].violations
     """
     from forestsyn.pipeline.verify_file import verify_file

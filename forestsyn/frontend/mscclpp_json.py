@@ -1,7 +1,7 @@
 """Reads MSCCL++ execution plans as their loader does (mscclpp 0.9.0, execution_plan.cc).
 
-The result is the plan as plain data that may be wrong (`verify_plan` judges it), and findings on the form of the text.
-The loader ignores attributes that it does not know, so they are dropped here with a note.
+The result is the plan as plain data that may be wrong (`verify_plan` judges it), and findings on the form of the
+text. The loader ignores attributes that it does not know, so they are dropped here with a note.
 """
 
 from __future__ import annotations

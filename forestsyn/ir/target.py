@@ -82,4 +82,6 @@ MSCCLPP = Target(
     both_places=False,
 )
 
-TARGETS: dict[str, Target] = {target.name: target for target in (MSCCL, EXECUTOR, RCCL, MSCCLPP)}
+#: The runtimes that read MSCCL XML.
+TARGETS: dict[str, Target] = {target.name: target for target in (MSCCL, EXECUTOR, RCCL)}
+ALL_TARGETS: dict[str, Target] = {**TARGETS, MSCCLPP.name: MSCCLPP}

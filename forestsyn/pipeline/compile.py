@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from forestsyn.backends import emit_msccl_xml
+from forestsyn.backends import emit_msccl_xml, emit_mscclpp_json
 from forestsyn.core import Wish
 from forestsyn.errors import InputError, UnsupportedError
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction
-from forestsyn.ir.program import Protocol
+from forestsyn.ir.plan import Plan
+from forestsyn.ir.program import Program, Protocol
 from forestsyn.ir.schedule import Schedule
-from forestsyn.ir.target import EXECUTOR, Target
-from forestsyn.ir.topology import Topology
+from forestsyn.ir.target import EXECUTOR, MSCCLPP, Target
+from forestsyn.ir.topology import Topology, VertexKind
 from forestsyn.ir.turns import expanded
 from forestsyn.lowering import lower_forests, lower_schedule
+from forestsyn.lowering.onesided import lower_plan
 from forestsyn.pipeline.results import CompileResult, ForestResult
 from forestsyn.pipeline.stages import Observer, Stages
 from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
@@ -54,17 +56,29 @@ def compile_topology(
     stages = Stages(observer)
     schedule = _order(result)
     stages.finish("schedule", schedule)
-    program = lower_schedule(
-        schedule,
-        target=target,
-        out_of_place=out_of_place,
-        protocol=protocol,
-        name=program_name(topology, collective),
-        minimum_bytes=minimum_bytes,
-        maximum_bytes=maximum_bytes,
-    )
+    program: Program | Plan
+    if target == MSCCLPP:
+        program = lower_plan(
+            schedule,
+            ports=port_pairs(topology, schedule),
+            out_of_place=out_of_place,
+            protocol=protocol,
+            name=program_name(topology, collective),
+            minimum_bytes=minimum_bytes,
+            maximum_bytes=maximum_bytes,
+        )
+    else:
+        program = lower_schedule(
+            schedule,
+            target=target,
+            out_of_place=out_of_place,
+            protocol=protocol,
+            name=program_name(topology, collective),
+            minimum_bytes=minimum_bytes,
+            maximum_bytes=maximum_bytes,
+        )
     stages.finish("program", program)
-    text = emit_msccl_xml(program, target)
+    text = emit_mscclpp_json(program) if isinstance(program, Plan) else emit_msccl_xml(program, target)
     stages.finish("text", text)
     report = verify_own_text(text, source=program.name, target=target.name, root=result.bound.root)
     stages.finish("check program", report)
@@ -83,6 +97,20 @@ def program_name(topology: Topology, collective: Collective) -> str:
     """A name that every runtime accepts: letters, digits and dashes, at most 63 of them."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", f"{topology.name}-{collective}").strip("-")
     return words[-_NAME_MAXIMUM:].strip("-")
+
+
+def port_pairs(topology: Topology, schedule: Schedule) -> frozenset[tuple[int, int]]:
+    """The pairs of ranks, both ways, whose memory is not mapped: on two hosts, and joined through a NIC.
+
+    Ranks of two hosts that a switch joins without a NIC (a rack of NVLink) map each other's memory.
+    """
+    uses = zip(schedule.source.tolist(), schedule.destination.tolist(), schedule.route.tolist(), strict=True)
+    pairs: set[tuple[int, int]] = set()
+    for source, destination, route in sorted(set(uses)):
+        apart = topology.rank_host(source) != topology.rank_host(destination)
+        if apart and any(topology.vertices[vertex].kind is VertexKind.NIC for vertex in schedule.routes[route]):
+            pairs |= {(source, destination), (destination, source)}
+    return frozenset(pairs)
 
 
 def _check_window(minimum_bytes: int, maximum_bytes: int) -> None:

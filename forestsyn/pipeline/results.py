@@ -19,6 +19,7 @@ from forestsyn.core.shares import Shares
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Forest, Optimum
 from forestsyn.ir.network import Cut
+from forestsyn.ir.plan import Plan
 from forestsyn.ir.program import Program
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
@@ -136,14 +137,15 @@ class ForestResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class CompileResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
     """A proven program.
 
-    program: as lowered. text: the file's contents. report: what the verifier found in `text` after reading it back
-    (remarks at most; a violation raises instead). seconds: time of each stage, those of the forest included.
+    program: as lowered; a plan where the target is MSCCL++. text: the file's contents. report: what the verifier
+    found in `text` after reading it back (remarks at most; a violation raises instead). seconds: time of
+    each stage, those of the forest included.
     """
 
     forest: ForestResult
     target: Target
     schedule: Schedule
-    program: Program
+    program: Program | Plan
     text: str
     report: Report
     seconds: Mapping[str, float]
@@ -151,9 +153,16 @@ class CompileResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def threadblocks_max(self) -> int:
         """The most threadblocks of one rank."""
-        return max(len(rank.threadblocks) for rank in self.program.ranks)
+        return max(len(rank) for rank in self._lengths)
 
     @property
     def steps_max(self) -> int:
         """The most steps of one threadblock."""
-        return max(len(block.steps) for rank in self.program.ranks for block in rank.threadblocks)
+        return max(steps for rank in self._lengths for steps in rank)
+
+    @property
+    def _lengths(self) -> list[list[int]]:
+        """The steps of each threadblock of each rank."""
+        if isinstance(self.program, Plan):
+            return [[len(block.steps) for block in gpu.blocks] for gpu in self.program.gpus]
+        return [[len(block.steps) for block in rank.threadblocks] for rank in self.program.ranks]

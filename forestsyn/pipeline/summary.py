@@ -16,9 +16,12 @@ import msgspec
 
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction, Optimum
+from forestsyn.ir.plan import Plan
+from forestsyn.ir.program import Program
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.names import cut_sentence, cut_vertices, ring_sentence, shares_sentence, vertex_names
 from forestsyn.pipeline.results import BoundResult, CompileResult, ForestResult
+from forestsyn.units import format_bytes
 
 Summary = dict[str, Any]
 
@@ -70,13 +73,24 @@ def forest_summary(result: ForestResult) -> Summary:
 
 
 def compile_summary(result: CompileResult) -> Summary:
-    """What `forestsyn compile` reports: the forest, and what the program needs."""
+    """What `forestsyn compile` reports: the forest, and what the program or plan needs."""
     program = result.program
-    divisor = element_divisor(result.forest.bound.collective, len(program.ranks), program.chunk_count)
+    own = _plan_facts(program) if isinstance(program, Plan) else _program_facts(result, program)
     return {
         **forest_summary(result.forest),
         "target": result.target.name,
         "protocol": str(program.protocol),
+        **own,
+        "threadblocks_max": result.threadblocks_max,
+        "steps_max": result.steps_max,
+        "warnings": _warnings(result),
+        "seconds": dict(result.seconds),
+    }
+
+
+def _program_facts(result: CompileResult, program: Program) -> Summary:
+    divisor = element_divisor(result.forest.bound.collective, len(program.ranks), program.chunk_count)
+    return {
         "in_place": program.in_place,
         "out_of_place": program.out_of_place,
         "minimum_bytes": program.minimum_bytes,
@@ -86,11 +100,26 @@ def compile_summary(result: CompileResult) -> Summary:
         "serves_powers_of_two_from": divisor if divisor & (divisor - 1) == 0 else None,
         "serves": _served(divisor),
         "channels": program.channel_count,
-        "threadblocks_max": result.threadblocks_max,
-        "steps_max": result.steps_max,
         "scratch_chunks_max": max(rank.scratch_chunks for rank in program.ranks),
-        "warnings": _warnings(result),
-        "seconds": dict(result.seconds),
+    }
+
+
+def _plan_facts(plan: Plan) -> Summary:
+    """A plan asks for whole chunks of `buffer_alignment` bytes, whatever the elements; channels: of a rank."""
+    gpu = plan.gpus[0]
+    chunks = max(gpu.input_chunks, gpu.output_chunks)
+    divisor = plan.buffer_alignment * chunks
+    window = f"{format_bytes(plan.minimum_bytes)} to {format_bytes(plan.maximum_bytes)}"
+    return {
+        "in_place": plan.in_place,
+        "out_of_place": not plan.in_place,
+        "minimum_bytes": plan.minimum_bytes,
+        "maximum_bytes": plan.maximum_bytes,
+        "chunks": chunks,
+        "byte_count_divisor": divisor,
+        "serves": f"serves messages of {window} whose bytes are divisible by {divisor:,}",
+        "channels": max(sum(len(channels.connected_to) for channels in own.channels) for own in plan.gpus),
+        "scratch_chunks_max": max(own.scratch_chunks for own in plan.gpus),
     }
 
 

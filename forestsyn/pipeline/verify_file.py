@@ -1,4 +1,4 @@
-"""MSCCL XML text → verdict. Everything that forestsyn writes passes through here before it reaches a disk."""
+"""The text of a program or plan → verdict. Everything that forestsyn writes passes here before it reaches a disk."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import msgspec
 
 from forestsyn.errors import InputError
 from forestsyn.frontend.msccl_xml import BYTES_MAX, parse_msccl_xml
-from forestsyn.verify import Report, verify_program
+from forestsyn.frontend.mscclpp_json import parse_mscclpp_json
+from forestsyn.ir.target import MSCCLPP
+from forestsyn.verify import Report, verify_plan, verify_program
 
 
 def verify_file(path: Path, *, target: str | None = None) -> Report:
-    """The verdict on a file, for one runtime or for all that read MSCCL XML.
+    """The verdict on a file, for one runtime or for all that read its format.
+
+    target: None takes a JSON object for an execution plan of MSCCL++ and all else for MSCCL XML.
 
     Raises InputError when the file cannot be read; whatever it holds gives a report.
     """
@@ -22,6 +26,9 @@ def verify_file(path: Path, *, target: str | None = None) -> Report:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot read the file: {reason}", where=str(path)) from error
+    if target == MSCCLPP.name or (target is None and data.lstrip()[:1] == b"{"):
+        found = parse_mscclpp_json(data, source=str(path))
+        return verify_plan(found.plan, source=found.source, findings=found.findings)
     read = parse_msccl_xml(data, source=str(path))
     return verify_program(read.program, source=read.source, findings=read.findings, target=target)
 
@@ -32,8 +39,12 @@ def verify_own_text(text: str, *, source: str, target: str, root: int | None) ->
     root: of a broadcast or reduce, which the text does not say. Hazards that bite at some sizes or FIFO depths only
     count as violations here. Raises VerificationError when there is any violation.
     """
-    read = parse_msccl_xml(text, source=source)
-    program = read.program and msgspec.structs.replace(read.program, root=root)
-    report = verify_program(program, source=source, findings=read.findings, target=target, strict=True)
+    if target == MSCCLPP.name:
+        found = parse_mscclpp_json(text, source=source)
+        report = verify_plan(found.plan, source=source, findings=found.findings, root=root, strict=True)
+    else:
+        read = parse_msccl_xml(text, source=source)
+        program = read.program and msgspec.structs.replace(read.program, root=root)
+        report = verify_program(program, source=source, findings=read.findings, target=target, strict=True)
     report.raise_if_rejected()
     return report

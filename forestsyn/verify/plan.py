@@ -9,8 +9,8 @@ The checks, in this order:
    plan_values): deadlock, races, missing nops, puts before the peer is ready, data overwritten before it is read,
    requests that outlive their call, and the result with every contribution counted once.
 
-Where ranges are cut into shares in different ways, a second run with chunks that the shares do not divide shows whether
-the rounding of the loader matters.
+Where ranges are cut into shares in different ways, a second run with chunks that the shares do not divide shows
+whether the rounding of the loader matters.
 """
 
 from __future__ import annotations

@@ -100,4 +100,3 @@ class Counter:
         if len(self.givers) == 1:  # several wait, one signals: at least its first signal of this call was given
             return [self.signals[(number - 1) // self.given_per_call * self.given_per_call]]
         return []
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from forestsyn.ir.plan import BufferRange, ChannelType, Plan, PlanBlock, PlanGpu, PlanStep
 from forestsyn.ir.plan import PlanOperation as Op
@@ -15,6 +16,7 @@ from forestsyn.verify.plan_limits import (
     MINIMUM_BYTES_MAX,
     OFFSET_MAX,
     PACKETS,
+    PAIRED,
     PUTS,
     SHAPES,
     SHARED_SCRATCH_BYTES,
@@ -51,15 +53,19 @@ def _check_head(plan: Plan, log: ProgramLog) -> None:
         text = f"buffer_alignment is {plan.buffer_alignment}, expected a multiple of {VECTOR_BYTES}"
         log.violate("alignment", text, effect=Effect.LOAD if plan.buffer_alignment == 0 else Effect.RUN)
     if not 0 <= plan.minimum_bytes <= min(plan.maximum_bytes, MINIMUM_BYTES_MAX):
-        text = f"the window is {plan.minimum_bytes} to {plan.maximum_bytes} bytes; the loader reads 31 bits of the first"
+        text = f"the window is {plan.minimum_bytes} to {plan.maximum_bytes} bytes; of the first 31 bits are read"
         log.violate("window", text, effect=Effect.LOAD)
     if any(step.operation in PACKETS for step in _all_steps(plan)) and plan.protocol != "LL":
         text = f"it uses packets under protocol '{plan.protocol}'; only LL makes room for their flags in scratch"
         log.violate("protocol", text)
     if plan.collective not in COLLECTIVES:
         log.note(f"the result of '{plan.collective}' is not defined, so only form, progress and races are checked")
-    if any(step.operation is Op.FLUSH and len(step.destinations) < len(step.channel_ids) for step in _all_steps(plan)):
-        log.note("'flush' waits for as many channels as it has destinations: here fewer than it names; 'pwsf' does wait")
+    if any(
+        step.operation is Op.FLUSH and len(step.destinations) < len(step.channel_ids) for step in _all_steps(plan)
+    ):
+        log.note(
+            "'flush' waits for as many channels as it has destinations: here fewer than it names; 'pwsf' does wait"
+        )
     if log.executable and plan.buffer_alignment > 0:
         _check_sizes(plan, log)
 
@@ -71,14 +77,20 @@ def _check_chunks(plan: Plan, log: ProgramLog) -> None:
         if gpu.input_chunks < 1 or gpu.output_chunks < 1 or gpu.scratch_chunks < 0:
             sizes = f"{gpu.input_chunks} input, {gpu.output_chunks} output and {gpu.scratch_chunks} scratch chunks"
             log.violate(
-                "chunks", f"it has {sizes}; the loader divides by the first two", place, effect=Effect.LOAD, blocks=True
+                "chunks",
+                f"it has {sizes}; the loader divides by the first two",
+                place,
+                effect=Effect.LOAD,
+                blocks=True,
             )
         elif (gpu.input_chunks, gpu.output_chunks) != (first.input_chunks, first.output_chunks):
             log.violate("chunks", "its buffers have other sizes than those of rank 0", place, blocks=True)
     shares = {"allgather": (1, ranks), "reduce-scatter": (ranks, 1)}.get(COLLECTIVES.get(plan.collective, ""), (1, 1))
     known = plan.collective in COLLECTIVES
     if known and first.input_chunks * shares[1] != first.output_chunks * shares[0]:
-        text = f"{plan.collective} over {ranks} ranks with {first.input_chunks} input and {first.output_chunks} output"
+        text = (
+            f"{plan.collective} over {ranks} ranks with {first.input_chunks} input and {first.output_chunks} output"
+        )
         log.violate("chunks", f"{text} chunks: their sizes cannot agree", effect=Effect.LOAD, blocks=True)
 
 
@@ -96,7 +108,7 @@ def _check_sizes(plan: Plan, log: ProgramLog) -> None:
     if not plan.reuse_resources:
         return
     if any(remote.buffer is not Buffer.SCRATCH for own in plan.gpus for remote in own.remote_buffers):
-        text = "it reuses resources and writes or reads users' buffers of peers: those of the first call, in all calls"
+        text = "it reuses resources and reaches users' buffers of peers: those of the first call, in all calls"
         log.violate("reuse", text)
     limit = SHARED_SCRATCH_BYTES // (2 if plan.use_double_scratch_buffer else 1) // max(1, scratch)
     if scratch and largest > limit and not any(step.operation is Op.PIPELINE for step in _all_steps(plan)):
@@ -120,7 +132,7 @@ class _Gpu:
         self.rank = rank
         self.gpu = gpu
         self.log = log
-        self.counts = {way: 0 for way in (*_LINKS, ChannelType.SWITCH)}
+        self.counts = dict.fromkeys((*_LINKS, ChannelType.SWITCH), 0)
         self.switch_buffers: list[tuple[Buffer | None, tuple[int, ...]]] = []
 
     def check(self) -> None:
@@ -157,20 +169,22 @@ class _Gpu:
             self._fault("channels", "a switch channel without 'buffer_type'", place, load=True)
         wrong = [rank for rank in ranks if not 0 <= rank < len(self.plan.gpus)]
         if wrong or len(set(ranks)) != len(ranks) or self.rank not in ranks:
-            self._fault("channels", f"a switch channel of ranks {list(ranks)}, expected distinct ones and its own", place)
+            self._fault("channels", f"a switch channel of ranks {list(ranks)}, expected each once and its own", place)
 
     def _check_remote(self, number: int, rank: int, ways: tuple[ChannelType, ...]) -> None:
         place = Place(rank=self.rank)
         if not 0 <= rank < len(self.plan.gpus) or rank == self.rank:
             self._fault("remote-buffers", f"remote buffer {number} is of rank {rank}, expected another rank", place)
         if not ways or any(way not in _LINKS for way in ways) or len(set(ways)) != len(ways):
-            self._fault("remote-buffers", f"remote buffer {number} is reached through {[str(way) for way in ways]}", place)
+            self._fault(
+                "remote-buffers", f"remote buffer {number} is reached through {[str(way) for way in ways]}", place
+            )
 
     def _check_block(self, number: int, block: PlanBlock) -> None:
         place = Place(rank=self.rank, threadblock=number)
         if block.id != number:
             self._fault("ids", f"its id is {block.id}, expected its position", place, load=True)
-        own = {way: 0 for way in self.counts}
+        own = dict.fromkeys(self.counts, 0)
         for channels in block.channels:
             way = channels.channel_type
             for channel in channels.channel_ids:
@@ -216,7 +230,8 @@ class _Gpu:
         way = step.channel_type
         for channel in step.channel_ids:
             if way is None or not 0 <= channel < own.get(way, 0):
-                text = f"'{step.operation}' uses {way} channel {channel} of the threadblock's {own.get(way, 0) if way else 0}"
+                count = own.get(way, 0) if way else 0
+                text = f"'{step.operation}' uses {way} channel {channel} of the threadblock's {count}"
                 self._fault("channels", text, place)
         if step.operation in SYNCHRONIZING and (way not in _LINKS or not step.channel_ids):
             self._fault("channels", f"'{step.operation}' names no memory or port channel", place)
@@ -256,7 +271,7 @@ class _Gpu:
             text = f"'{step.operation}' with {len(step.sources)} sources and {len(step.destinations)} destinations"
             self._fault("operands", text, place)
             return
-        if step.operation in PUTS | {Op.GET, Op.PUT_PACKETS} and len(sources) != len(destinations):
+        if step.operation in PAIRED and len(sources) != len(destinations):
             text = f"'{step.operation}' pairs {len(sources)} sources with {len(destinations)} destinations"
             self._fault("operands", text, place)
         through_port = step.channel_type is ChannelType.PORT
@@ -276,13 +291,21 @@ class _Gpu:
         if step.operation is Op.GET and any(
             far.index != near.index for far, near in zip(step.sources, step.destinations, strict=False)
         ):
-            self._fault("operands", "'get' swaps the offsets of its two sides in this version; they differ here", place)
+            self._fault(
+                "operands", "'get' swaps the offsets of its two sides in this version; they differ here", place
+            )
         if through_port and step.operation is Op.PUT_PACKETS:
             text = "'ppkt' over a port reads the right memory only in the executor's first context; use 'rppkt'"
             self._fault("operands", text, place)
-        sizes = {item.size for item in (*step.sources, *step.destinations)}
-        if len(sizes) > 1:
-            self._fault("operands", f"'{step.operation}' has ranges of {sorted(sizes)} chunks", place)
+        if step.operation in PAIRED:
+            unequal = [
+                pair for pair in zip(step.sources, step.destinations, strict=False) if pair[0].size != pair[1].size
+            ]
+        else:
+            unequal = [pair for pair in pairwise((*step.sources, *step.destinations)) if pair[0].size != pair[1].size]
+        if unequal:
+            text = f"'{step.operation}' joins ranges of {unequal[0][0].size} and {unequal[0][1].size} chunks"
+            self._fault("operands", text, place)
         for kind, item in zip((*sources, *destinations), (*step.sources, *step.destinations), strict=True):
             self._check_range(kind, item, step.channel_type, place, buffers)
         share = step.share
@@ -338,4 +361,3 @@ class _Gpu:
 
     def _fault(self, kind: str, message: str, place: Place, *, load: bool = False) -> None:
         self.log.violate(kind, message, place, effect=Effect.LOAD if load else Effect.RUN, blocks=True)
-

@@ -39,6 +39,8 @@ COLLECTIVES = {
 
 SYNCHRONIZING = frozenset({Op.SIGNAL, Op.WAIT, Op.RELAXED_SIGNAL, Op.RELAXED_WAIT, Op.FLUSH})
 PUTS = frozenset({Op.PUT, Op.PUT_SIGNAL, Op.PUT_SIGNAL_FLUSH})
+#: Source n goes to destination n.
+PAIRED = PUTS | {Op.GET, Op.PUT_PACKETS}
 #: Operations whose ranges are packets in scratch, wholly or in part.
 PACKETS = frozenset(
     {

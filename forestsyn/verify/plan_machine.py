@@ -1,15 +1,15 @@
 """A plan as actions on numbered memory cells and counters.
 
 Memory. The ranges of all operations are computed as the loader does, in vectors of `buffer_alignment` bytes, for
-chunks of a given number of them; the greatest common divisor of all bounds is a cell. Each rank has user memory, where
-input and output overlap as calls in place have them, and scratch, twice where it alternates. A packet range takes two
-cells of scratch for each cell of data. Data units are cells of the collective's message.
+chunks of a given number of them; the greatest common divisor of all bounds is a cell. Each rank has user memory,
+where input and output overlap as calls in place have them, and scratch, twice where it alternates. A packet range
+takes two cells of scratch for each cell of data. Data units are cells of the collective's message.
 
 Channels. The n-th channel of a type from rank a to b meets the n-th from b to a: a signal at one end raises the
 counter of the other.
 
-Method. Every threadblock becomes a list of actions: meetings, signals and waits, and moves of data (destinations = sum
-of sources, cell by cell). A pipeline becomes two rounds over halves of its ranges.
+Method. Every threadblock becomes a list of actions: meetings, signals and waits, and moves of data (destinations =
+sum of sources, cell by cell). A pipeline becomes two rounds over halves of its ranges.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from forestsyn.ir.plan import BufferRange, ChannelType, Plan, PlanBlock, PlanStep
 from forestsyn.ir.plan import PlanOperation as Op
 from forestsyn.ir.program import Buffer
-from forestsyn.verify.plan_limits import COLLECTIVES, SHAPES, kinds_of
+from forestsyn.verify.plan_limits import COLLECTIVES, PAIRED, SHAPES, kinds_of
 
 USER, SCRATCH = 0, 1
 
@@ -37,7 +37,10 @@ class Access(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """Each cell of each destination becomes the sum of that cell of the sources. port: who moves it, −1: the threads."""
+    """Each cell of each destination becomes the sum of that cell of the sources.
+
+    port: who moves it, −1 for the threads. position: which thread asks the port.
+    """
 
     sources: tuple[Access, ...]
     destinations: tuple[Access, ...]
@@ -108,7 +111,7 @@ def shares_overlap(plan: Plan) -> bool:
     builder = _Builder(plan, 1)
     for rank, gpu in enumerate(plan.gpus):
         for block in gpu.blocks:
-            for step in (part for step in block.steps for part in (step, *step.steps)):
+            for step in (part for outer in block.steps for part in (outer, *outer.steps)):
                 if step.share is None or step.share.size == 1:
                     continue
                 for _, owner, area, first, item in builder.places(rank, block, step):
@@ -166,9 +169,7 @@ class _Builder:
             output_cells=gpu.output_chunks * per_chunk,
         )
 
-    def places(
-        self, rank: int, block: PlanBlock, step: PlanStep
-    ) -> list[tuple[str, int, int, int, BufferRange]]:
+    def places(self, rank: int, block: PlanBlock, step: PlanStep) -> list[tuple[str, int, int, int, BufferRange]]:
         """(kind, rank, area, first chunk there, range) of every range of `step`; one for each rank of a switch."""
         if step.operation not in SHAPES:
             return []
@@ -182,15 +183,22 @@ class _Builder:
     def _places(
         self, kind: str, item: BufferRange, rank: int, block: PlanBlock, step: PlanStep
     ) -> list[tuple[str, int, int, int, BufferRange]]:
-        owners, buffer = (rank,), item.buffer
+        owners: tuple[int, ...] = (rank,)
+        buffer = item.buffer
         if kind in "rq":
-            ids = [name for refs in block.remote_buffers if refs.access_channel_type is step.channel_type
-                   for name in refs.remote_buffer_ids]
+            ids = [
+                name
+                for refs in block.remote_buffers
+                if refs.access_channel_type is step.channel_type
+                for name in refs.remote_buffer_ids
+            ]
             assert item.remote is not None, "the form has been checked"
             remote = self.plan.gpus[rank].remote_buffers[ids[item.remote]]
             owners, buffer = (remote.rank,), remote.buffer
         elif kind in "gk":
-            ids = [name for own in block.channels if own.channel_type is ChannelType.SWITCH for name in own.channel_ids]
+            ids = [
+                name for own in block.channels if own.channel_type is ChannelType.SWITCH for name in own.channel_ids
+            ]
             assert item.switch is not None, "the form has been checked"
             buffer, owners = self.switches[rank][ids[item.switch]]
         area = SCRATCH if buffer is Buffer.SCRATCH else USER
@@ -243,9 +251,7 @@ class _Builder:
     def _actions(self, rank: int, block: PlanBlock, position: int, step: PlanStep) -> list[Action]:
         if step.operation is not Op.PIPELINE:
             return [self._action(rank, block, position, step, 0, 1)]
-        return [
-            self._action(rank, block, position, inner, part, 2) for part in range(2) for inner in step.steps
-        ]
+        return [self._action(rank, block, position, inner, part, 2) for part in range(2) for inner in step.steps]
 
     def _action(self, rank: int, block: PlanBlock, position: int, step: PlanStep, part: int, parts: int) -> Action:
         operation, way = step.operation, step.channel_type
@@ -256,7 +262,7 @@ class _Builder:
         elif operation is Op.BARRIER:
             ids = (step.barrier_id or 0,)
         elif step.channel_ids and way in (ChannelType.MEMORY, ChannelType.PORT):
-            own = [name for refs in block.channels if refs.channel_type is way for name in refs.channel_ids]
+            own = _block_channels(block, way)
             numbers = [own[name] for name in step.channel_ids]
             if operation in (Op.WAIT, Op.RELAXED_WAIT):
                 ids = tuple(self.counter_at[rank, way, number] for number in numbers)
@@ -284,13 +290,13 @@ class _Builder:
             )
         sources, destinations = sides
         through_port = step.channel_type is ChannelType.PORT
-        if step.operation in (Op.GET, Op.PUT, Op.PUT_SIGNAL, Op.PUT_SIGNAL_FLUSH, Op.PUT_PACKETS):
+        if step.operation in PAIRED:
             pairs = list(zip(sources, destinations, strict=True))
         elif through_port:
             pairs = [(sources[0], far) for far in destinations]
         else:
             pairs = [([one for side in sources for one in side], [one for side in destinations for one in side])]
-        own = [name for refs in block.channels if refs.channel_type is ChannelType.PORT for name in refs.channel_ids]
+        own = _block_channels(block, ChannelType.PORT)
         return tuple(
             Move(
                 tuple(near),
@@ -301,9 +307,7 @@ class _Builder:
             for number, (near, far) in enumerate(pairs)
         )
 
-    def _access(
-        self, place: tuple[str, int, int, int, BufferRange], step: PlanStep, part: int, parts: int
-    ) -> Access:
+    def _access(self, place: tuple[str, int, int, int, BufferRange], step: PlanStep, part: int, parts: int) -> Access:
         """Where the range is, in vectors: its share of the range, and of that the part that one round handles."""
         kind, owner, area, first, item = place
         length = item.size * self.elements
@@ -318,6 +322,11 @@ class _Builder:
         self.bounds = gcd(self.bounds, start, end - begin)
         packets = kind in "pqk"
         return Access(owner, area, 2 * start if packets else start, end - begin, packets)
+
+
+def _block_channels(block: PlanBlock, way: ChannelType) -> list[int]:
+    """The threadblock's channels of one type, as positions in its GPU's list."""
+    return [name for own in block.channels if own.channel_type is way for name in own.channel_ids]
 
 
 def _share_start(length: int, share: int, shares: int) -> int:

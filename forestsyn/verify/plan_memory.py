@@ -1,9 +1,9 @@
 """Memory cells, and who touched them last: what two accesses without an order between them are called.
 
 Every actor (threadblock, port, caller of a rank) numbers its actions. A clock tells for every actor the last action
-that is known to have happened; two such clocks are kept, one for the order of execution and one for what is also known
-to be visible (relaxed signals and packets give the first only). An access is in order when the last conflicting ones
-are in the clock of its actor.
+that is known to have happened; two such clocks are kept, one for the order of execution and one for what is also
+known to be visible (relaxed signals and packets give the first only). An access is in order when the last
+conflicting ones are in the clock of its actor.
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ class PlanFaults:
         for (rank, way, number, peer), counter in zip(machine.counters, counters, strict=True):
             place = f"{way} channel {number} of rank {rank} to rank {peer}"
             if counter.given_per_call != counter.taken_per_call:
-                text = f"rank {peer} signals {counter.given_per_call} times, rank {rank} waits {counter.taken_per_call}"
+                text = (
+                    f"rank {peer} signals {counter.given_per_call} times, rank {rank} waits {counter.taken_per_call}"
+                )
                 self._add("pairing", f"{place}: {text}", Place(rank=rank), place)
             elif len(counter.takers) > 1:
                 text = f"{place}: {len(counter.takers)} threadblocks wait on it, and which gets which signal is open"
@@ -70,8 +72,14 @@ class PlanFaults:
 
     def unordered(self, block: Block, action: Action, port: Port) -> None:
         """Two requests on a port whose order is open, one of them with a signal."""
-        text = f"this signal and the request before it on port channel {port.number} come from different threads"
-        self._add("unsynced", f"{text} without a nop between", _place(block, action), block.number, action.step)
+        text = f"'{action.operation}' and the request before it on port channel {port.number}"
+        self._add(
+            "unsynced",
+            f"{text} come from different threads without a nop between",
+            _place(block, action),
+            block.number,
+            action.step,
+        )
 
     def undefined(self, block: Block, action: Action, source: Access, cell: int) -> None:
         """A read of what nothing has written."""

@@ -1,19 +1,22 @@
 """Execution of a plan, call after call, with clocks: progress, order of accesses, and values.
 
 Model. The callers of all ranks start one call after the other. A caller writes its user memory between calls, so
-everything others do there must lie between its start and its end of the call: that is what handshakes are for. Inside
-a call a threadblock's operations are ordered by `nop` and barriers, between threadblocks by signals, semaphores,
-packets and barriers, and requests on a port by the port.
+everything others do there must lie between its start and its end of the call: that is what handshakes are for.
+Inside a call a threadblock's operations are ordered by `nop` and barriers, between threadblocks by signals,
+semaphores, packets and barriers, and requests on a port by the port.
 
-Guarantee. Counters make progress independent of the order in which threadblocks run, so one run finds every deadlock.
-Without conflicts the values do not depend on that order either. Two calls show every conflict between a call and the
-next, three between a call and the one after the next, which shares its half of alternating scratch; later calls repeat
-these.
+Guarantee. Counters make progress independent of the order in which threadblocks run, so one run finds every
+deadlock. Without conflicts the values do not depend on that order either. Two calls show every conflict between a
+call and the next, three between a call and the one after the next, which shares its half of alternating scratch;
+later calls repeat these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+
+import numpy as np
 
 from forestsyn.ir.plan import Plan
 from forestsyn.ir.plan import PlanOperation as Op
@@ -58,7 +61,8 @@ class PlanRun:
         """All calls; the root that the result has, or was asked for."""
         if not self._count():
             return root
-        for self.call in range(self.calls):
+        for call in range(self.calls):
+            self.call = call
             self._begin()
             if not self._execute():
                 return root
@@ -216,7 +220,8 @@ class PlanRun:
             for counter, _ in self._counters_of(block, action):
                 counter.signals.append((block.clock, False))
         elif operation is Op.FLUSH:
-            for port in action.ids:
+            for position, port in enumerate(action.ids):
+                self._order(block, action, port, position)
                 block.hear(self.ports[port].clock, relaxed=False)
         else:
             if operation is Op.READ_PUT_PACKETS and any(move.port >= 0 for move in action.moves):
@@ -234,16 +239,20 @@ class PlanRun:
     def _request(self, block: Block, action: Action, move: Move) -> None:
         """A request to the proxy: done some time after it was made, after the earlier ones on the same port."""
         port = self.ports[move.port]
-        last = self.pushes.get(move.port)
-        signals = action.operation in _SIGNALS
-        if signals and last and last[:2] == (block.number, block.epoch) and last[2] != move.position:
-            self.faults.unordered(block, action, self.machine.ports[move.port])
+        if action.operation in _SIGNALS:
+            self._order(block, action, move.port, move.position)
         self.pushes[move.port] = (block.number, block.epoch, move.position)
         port.learn(block.clock, finished=False)
         touch = port.act(block.thread.block, action.step)
         port.learn()
         if move.sources:
             self._move(block, action, move, touch, port)
+
+    def _order(self, block: Block, action: Action, port: int, position: int) -> None:
+        """A signal or flush speaks for the requests before it, so it must be certain which those are."""
+        last = self.pushes.get(port)
+        if last and last[:2] == (block.number, block.epoch) and last[2] != position:
+            self.faults.unordered(block, action, self.machine.ports[port])
 
     def _signal(self, block: Block, action: Action) -> None:
         if action.operation not in _SIGNALS:
@@ -258,16 +267,20 @@ class PlanRun:
 
     def _hear_packets(self, block: Block, action: Action) -> None:
         """Reading a packet tells that its writer had come so far."""
-        heard: dict[int, Clock] = {}
         for move in action.moves:
-            for source in (source for source in move.sources if source.packets):
-                senders = self._cells(source).senders
-                for cell in cells_of(source, self._shift(source)):
-                    sender = senders[cell]
-                    if sender is not None:
-                        heard[id(sender)] = sender
-        for clock in heard.values():
-            block.hear(clock, relaxed=True)
+            for clock in self._senders(move):
+                block.hear(clock, relaxed=True)
+
+    def _senders(self, move: Move) -> list[Clock]:
+        """What those knew who wrote the packets that `move` reads."""
+        found: dict[int, Clock] = {}
+        for source in (source for source in move.sources if source.packets):
+            senders = self._cells(source).senders
+            for cell in cells_of(source, self._shift(source)):
+                sender = senders[cell]
+                if sender is not None:
+                    found[id(sender)] = sender
+        return list(found.values())
 
     # Data.
 
@@ -293,7 +306,8 @@ class PlanRun:
             for number, cell in enumerate(where):
                 cells.values[cell] = total[number // 2] if target.packets else total[number]
             if target.area == SCRATCH:
-                sender = actor.clock if target.packets else None
+                # Each packet is written by the thread that read its sources, so it tells what they told.
+                sender = reduce(np.maximum, self._senders(move), actor.clock) if target.packets else None
                 for cell in where:
                     cells.packets[cell] = self.call if target.packets else -1
                     cells.senders[cell] = sender

@@ -1,8 +1,8 @@
 """What every cell holds, by symbolic execution that counts contributions, and what the collective promises.
 
-A value is one integer: key · 2ⁿ + set of ranks, for n ranks; the key names the cell of the message and the call. A sum
-is defined for equal keys and disjoint sets only, so each contribution counts once. A value of an earlier call has
-another key and is found out.
+A value is one integer: key · 2ⁿ + set of ranks, for n ranks; the key names the cell of the message and the call. A
+sum is defined for equal keys and disjoint sets only, so each contribution counts once. A value of an earlier call
+has another key and is found out.
 """
 
 from __future__ import annotations

@@ -77,6 +77,22 @@ class Draft:
             channels = tuple(self.channel(peer) for peer in batch)
             self.add(PlanStep(operation=operation, channel_type=way, channel_ids=channels))
 
+    def flush(self, peers: Iterable[int]) -> None:
+        """Wait until the ports to `peers` have read what they were asked to send.
+
+        The kernel counts the destinations of a flush, not its channels, and touches neither.
+        """
+        untouched = BufferRange(buffer=Buffer.OUTPUT, index=0, size=1)
+        for batch in batches(list(peers)):
+            self.add(
+                PlanStep(
+                    operation=PlanOperation.FLUSH,
+                    destinations=(untouched,) * len(batch),
+                    channel_type=ChannelType.PORT,
+                    channel_ids=tuple(self.channel(peer) for peer in batch),
+                )
+            )
+
     def put(self, operation: PlanOperation, way: ChannelType, moves: Sequence[Move], *, distinct: bool) -> None:
         """Copy each source to its destination; with `distinct`, channels are named and stand once in an operation.
 

@@ -1,13 +1,13 @@
 """The operations of one rank for one group of pieces, with packets: small messages without signals.
 
 A packet carries a flag beside each 8 bytes of data that changes from call to call, so that reading it waits for it.
-Everything lands in scratch. A rank passes a packet on as it came (`rppkt`), adds packets to its own data and sends the
-sum as packets (`respkt`), and unpacks at the end. A port moves packets from scratch to scratch, so data that leaves
-through one is made into packets first (`cpkt`, `recspkt`).
+Everything lands in scratch. A rank passes a packet on as it came (`rppkt`), adds packets to its own data and sends
+the sum as packets (`respkt`), and unpacks at the end. A port moves packets from scratch to scratch, so data that
+leaves through one is made into packets first (`cpkt`, `recspkt`).
 
 Calls follow one another without a handshake where every rank hears from every other in each call: then a rank that
 begins call k+2 knows that all have finished call k, and scratch alternates between two halves. Where that does not
-hold (broadcast, reduce), the ranks meet first, as with plain data.
+hold (broadcast, reduce), the ranks meet first, as with plain data, and ports are flushed at the end.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ def draft_packets(events: RankEvents, storage: Storage, ports: frozenset[tuple[i
         for item in level.arrivals:
             writer.receive(item)
     writer.finish()
+    if needs_meeting(storage.collective):
+        draft.flush(peer for peer in events.destinations if draft.way(peer) is _PORT)
     return draft
 
 
@@ -69,9 +71,7 @@ class _Writer:
         if piece in self.packed and piece not in self.plain:
             self._pass_on(_MEMORY, piece, memory)
         else:
-            moves = [
-                (self._value(piece), self.storage.landing(item), item.destination) for item in memory
-            ]
+            moves = [(self._value(piece), self.storage.landing(item), item.destination) for item in memory]
             self.draft.put(PlanOperation.PUT_PACKETS, _MEMORY, moves, distinct=False)
         if through_port:
             self._pack(piece)
@@ -133,7 +133,9 @@ class _Writer:
             (True, True): PlanOperation.REDUCE_COPY_SEND_PACKETS,
         }[packed, bool(leaving)]
         remotes = [self.draft.remote(item.destination, self.storage.landing(item)) for item in leaving]
-        self._step(operation, (self._value(piece), *terms), (*destinations, *remotes), memory=bool(leaving), adds=True)
+        self._step(
+            operation, (self._value(piece), *terms), (*destinations, *remotes), memory=bool(leaving), adds=True
+        )
         self.plain[piece] = target
 
     def _pack(self, piece: int) -> None:
@@ -153,9 +155,7 @@ class _Writer:
                         self.draft.remote(item.destination, self.storage.landing(item)) for item in batch
                     ),
                     channel_type=way,
-                    channel_ids=tuple(self.draft.channel(item.destination) for item in batch)
-                    if way is _PORT
-                    else (),
+                    channel_ids=tuple(self.draft.channel(item.destination) for item in batch) if way is _PORT else (),
                 )
             )
 

@@ -1,13 +1,13 @@
 """A schedule to an execution plan: groups of pieces, threadblocks, channels, remote buffers, limits, window.
 
-Problem. A threadblock of MSCCL++ holds few operations (64), channels and remote buffers (16 of a type), moves data at
-a limited rate, and its operations work on whole chunks, one after the other.
+Problem. A threadblock of MSCCL++ holds few operations (64), channels and remote buffers (16 of a type), moves data
+at a limited rate, and its operations work on whole chunks, one after the other.
 
-Method. The pieces are dealt out to groups, as few as the limits allow. A group has one threadblock on each rank, which
-does everything that the rank does for those pieces, in the order of `events`. That threadblock is then repeated: of G
-groups, S = ⌊threadblocks / G⌋ copies work on one S-th of every chunk each. All data of one share stay in the
-threadblocks of that group and share, on all ranks, each with channels of its own; so threadblocks of a rank share
-nothing, and neither barriers nor semaphores are needed.
+Method. The pieces are dealt out to groups, about as few as the limits allow. A group has one threadblock on each rank,
+which does everything that the rank does for those pieces, in the order of `events`. That threadblock is then
+repeated: of G groups, S = ⌊threadblocks / G⌋ copies work on one S-th of every chunk each. All data of one share
+stay in the threadblocks of that group and share, on all ranks, each with channels of its own; so threadblocks of a
+rank share nothing, and neither barriers nor semaphores are needed.
 
 Guarantee. No deadlock: `events`. Calls may follow one another on the same buffers: `simple` and `packets`. Every
 transfer of the schedule crosses its link once, with the bytes that the schedule says.
@@ -18,6 +18,7 @@ Complexity. O(transfers) for each number of groups that is tried.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 import msgspec
 
@@ -100,7 +101,7 @@ def _uses_packets(protocol: Protocol) -> bool:
 def _draft(
     schedule: Schedule, ports: frozenset[tuple[int, int]], *, out_of_place: bool, packets: bool
 ) -> tuple[int, Storage, list[list[Draft]]]:
-    """The fewest groups whose threadblocks are within the limits, and the drafts by group and rank."""
+    """Few groups whose threadblocks are within the limits, and the drafts by group and rank."""
     transfers = list_transfers(schedule)
     most = min(len(schedule.pieces), MSCCLPP.threadblocks_max)
     groups = 1
@@ -118,8 +119,8 @@ def _draft(
             return groups, storage, drafts
         if groups == most:
             check_limits(draft for group in drafts for draft in group)
-        # Channels and operations that all pieces share do not shrink with the groups, so this is a lower estimate.
-        groups = min(most, max(groups + 1, int(groups * min(ratio, 2))))
+        # What all pieces share does not shrink with the groups, so a step by the ratio hardly goes too far.
+        groups = min(most, max(groups + 1, int(groups * min(ratio, Fraction(2)))))
 
 
 def _gpu(rank: int, drafts: list[Draft], shares: int, storage: Storage) -> PlanGpu:
@@ -133,9 +134,7 @@ def _gpu(rank: int, drafts: list[Draft], shares: int, storage: Storage) -> PlanG
             for way in (way for way in _WAYS if draft.peers[way]):
                 first = len(connected[way])
                 connected[way] += draft.peers[way]
-                own.append(
-                    BlockChannels(channel_type=way, channel_ids=tuple(range(first, len(connected[way]))))
-                )
+                own.append(BlockChannels(channel_type=way, channel_ids=tuple(range(first, len(connected[way])))))
             blocks.append(
                 PlanBlock(
                     id=len(blocks),

@@ -1,12 +1,12 @@
 """The operations of one rank for one group of pieces, with plain data: put, signal, wait, reduce.
 
-At the start each rank tells those it receives from that it has begun, and waits for those it sends to. At every level
-it first adds up what must leave as a sum, then puts, then signals; then it waits for what arrives at that level. A sum
-that leaves through memory is put by the operation that computes it.
+At the start each rank tells those it receives from that it has begun, and waits for those it sends to. At every
+level it first adds up what must leave as a sum, then puts, then signals; then it waits for what arrives at that
+level. A sum that leaves through memory is put by the operation that computes it.
 
-Over memory one signal tells of everything that a rank puts to a peer at one level. Over a port each transfer brings a
-signal of its own, since the proxy takes both as one request. A port reads its source late: the last request on each
-channel, and each whose source is written again later, is flushed.
+Over memory one signal tells of everything that a rank puts to a peer at one level. Over a port each transfer brings
+a signal of its own, since the proxy takes both as one request. A port reads its source late: the last request on
+each channel, and each whose source is written again later, is flushed.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ class _Writer:
             self.draft.sync()
         for piece in left:
             self._add_up(piece, [])
-        for piece in self.pieces.values():
-            own = self._own(piece)
-            result = self.storage.result(self.rank, piece.first, piece.count)
-            if piece.root == self.rank and not self.storage.collective.reduces and own != result:
+        for item in self.pieces.values():
+            own = self._own(item)
+            result = self.storage.result(self.rank, item.first, item.count)
+            if item.root == self.rank and not self.storage.collective.reduces and own != result:
                 self.draft.add(PlanStep(operation=PlanOperation.COPY, sources=(own,), destinations=(result,)))
 
     def _add_up(self, piece: int, leaving: list[Transfer]) -> set[int]:
@@ -122,7 +122,8 @@ class _Writer:
 
     def _request(self, departures: list[Transfer]) -> None:
         """Ask the proxy for transfers, those that must be flushed after the others."""
-        plain, flushed = [], []
+        plain: list[Move] = []
+        flushed: list[Move] = []
         for item in departures:
             self.requests_left[item.destination] -= 1
             must_flush = not self.requests_left[item.destination] or self.coming.get(item.piece, 0)

@@ -1,8 +1,9 @@
 """Where data lives: what each rank contributes, where results end, and where transfers land.
 
-A contribution to a sum lands in scratch, in chunks that nothing else uses; a copy lands in the result, or in scratch
-where a rank only passes it on. Scratch chunks of packets are twice as long as plain ones (8 bytes of flags beside 8 of
-data), so plain chunk 2k lies at the start of packet chunk k; plain data among packets takes whole packet chunks.
+A contribution to a sum lands in scratch, in chunks that nothing else uses; a copy lands in the result, or in
+scratch where a rank only passes it on. Scratch chunks of packets are twice as long as plain ones (8 bytes of flags
+beside 8 of data), so plain chunk 2k lies at the start of packet chunk k; plain data among packets takes whole
+packet chunks.
 """
 
 from __future__ import annotations
