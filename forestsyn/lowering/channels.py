@@ -4,8 +4,10 @@ A piece stays on one channel, so that its transfers can be joined, and goes wher
 least to do. Only a tree with more neighbours at one rank than a channel allows is divided further, by the distance
 (destination − source) mod N of its edges: in each of w equal classes of distances a rank has at most ⌈N/w⌉ peers.
 
-The phases of an allreduce may be kept apart, each on channels of its own: then the threadblocks that reduce go on to
-the next tile while others still hand out the last, at the price of twice the threadblocks.
+For bandwidth, transfers are dealt out by level instead: each connection gets streams in proportion to its load, one
+for the first levels of all trees, one for the next, and the phases of an allreduce have streams of their own. A
+threadblock that does early steps then goes on to the next tile while those of later steps follow, like a pipeline;
+one that does both would stand still until its tile has come all the way.
 """
 
 from __future__ import annotations
@@ -39,12 +41,12 @@ def channel_choices(schedule: Schedule, target: Target, resources: Resources) ->
     distance = (schedule.destination.astype(np.int64) - schedule.source) % schedule.rank_count
     offset = distance * width // schedule.rank_count
     most = max(target.channels_max // width, 1)
-    for groups in range(min(max(fewest, resources.spread), most), most + 1):
-        group = np.array(_spread_pieces(schedule, connections, groups), dtype=np.int64)
-        channel = group[schedule.piece] * width + offset
-        if resources.separate_phases:
-            channel = channel * 2 + schedule.reduce
-        _, channels = np.unique(channel, return_inverse=True)
+    for groups in range(min(max(fewest, resources.streams), most), most + 1):
+        if resources.streams:
+            group = _deal_levels(schedule, connections, groups)
+        else:
+            group = np.array(_spread_pieces(schedule, connections, groups), dtype=np.int64)[schedule.piece]
+        _, channels = np.unique(group * width + offset, return_inverse=True)
         yield channels.tolist()
 
 
@@ -62,6 +64,21 @@ def _connection_loads(schedule: Schedule) -> tuple[npt.NDArray[np.int64], npt.ND
     key = schedule.source.astype(np.int64) * schedule.rank_count + schedule.destination
     _, connections, load = np.unique(key, return_inverse=True, return_counts=True)
     return connections, load
+
+
+def _deal_levels(schedule: Schedule, connections: npt.NDArray[np.int64], streams: int) -> npt.NDArray[np.int64]:
+    """The group of each transfer: of each phase and connection, those of lower levels come first.
+
+    The connection with the most transfers has `streams` groups, the others in proportion, rounded up.
+    """
+    _, rows = np.unique(connections * 2 + schedule.reduce, return_inverse=True)
+    load = np.bincount(rows)
+    share = -(-load * streams // load.max())
+    order = np.lexsort((schedule.piece, schedule.level, rows))
+    first = np.concatenate([[0], np.cumsum(load)])
+    place = np.empty(len(rows), dtype=np.int64)
+    place[order] = np.arange(len(rows)) - first[rows[order]]
+    return place * share[rows] // load[rows] * 2 + schedule.reduce
 
 
 def _too_many(schedule: Schedule, target: Target, transfer: int, needed: int) -> UnsupportedError:

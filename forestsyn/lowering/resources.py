@@ -1,16 +1,8 @@
 """Resources: how many threadblocks a program spends, and on what.
 
-Small messages want few threadblocks and messages that pass through them at once. Large ones want links that are never
-idle: enough threadblocks for the bandwidth of each link, and none that stands still because another step of its own
-comes first. The four choices:
-
- - instances: copies of the whole program (see `instances`); every connection gets that many threadblocks.
- - spread: the least number of channels that trees are dealt out to; a connection that many trees use gets many
-   threadblocks, one that few use gets few, and each threadblock waits for fewer others.
- - separate_phases: an allreduce reduces on other channels than it hands out, so that the threadblocks that reduce
-   go on to the next tile meanwhile.
- - overlap: a receiver and a sender share a threadblock only where everything received is sent on, so that receiving
-   and sending overlap.
+Small messages want few threadblocks and chunks that pass through them at once; the defaults spend the least. Large
+ones want links that are never idle: threadblocks enough for the bandwidth of each link, and none that stands still
+because a step that comes later in the tile must be done first.
 """
 
 from __future__ import annotations
@@ -19,12 +11,16 @@ import msgspec
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a program may spend; the defaults spend the least. See the module."""
+    """What a program may spend.
+
+    instances: copies of the whole program, each for a part of every chunk (see `instances`); every connection gets
+    that many times more threadblocks. streams: 0 puts all on as few channels as fit; s ≥ 1 deals transfers out by
+    level (see `channels`), s channels for the busiest connection, and lets a receiver and a sender share a
+    threadblock only where everything received is sent on.
+    """
 
     instances: int = 1
-    spread: int = 1
-    separate_phases: bool = False
-    overlap: bool = False
+    streams: int = 0
 
 
 LEAST = Resources()

@@ -58,7 +58,7 @@ def choose_threadblocks(
     """
     error: UnsupportedError | None = None
     for channels in channel_choices(schedule, target, resources):
-        work = _Work(schedule, target, channels, overlap=resources.overlap)
+        work = _Work(schedule, target, channels, apart=resources.streams > 0)
         error_here = work.find_overload()
         if error_here is None:
             blocks = tuple(work.blocks_of(rank, reserved[rank]) for rank in range(schedule.rank_count))
@@ -74,9 +74,9 @@ def choose_threadblocks(
 class _Work:
     """How much every peer of every (rank, channel) has to do; counters keyed by (rank, channel, peer, …)."""
 
-    def __init__(self, schedule: Schedule, target: Target, channels: list[int], *, overlap: bool) -> None:
+    def __init__(self, schedule: Schedule, target: Target, channels: list[int], *, apart: bool) -> None:
         self.target = target
-        self.overlap = overlap
+        self.apart = apart
         self.sends: Counter[tuple[int, int, int]] = Counter()
         self.receives: Counter[tuple[int, int, int]] = Counter()
         self.forwards: Counter[tuple[int, int, int, int]] = Counter()
@@ -142,7 +142,7 @@ class _Work:
             if excess <= 0:
                 break
             partner = next(
-                (to for at, to in alone_out if at == channel and self._fits(rank, channel, peer, to, fused=False)), -1
+                (to for at, to in alone_out if at == channel and self._fits(rank, channel, peer, to, apart=False)), -1
             )
             if partner >= 0:
                 paired.append(Block(channel, peer, partner))
@@ -157,7 +157,7 @@ class _Work:
         weights = [
             [
                 self.forwarded_chunks[rank, channel, source, to]
-                if self._fits(rank, channel, source, to, fused=self.overlap)
+                if self._fits(rank, channel, source, to, apart=self.apart)
                 else 0
                 for to in targets
             ]
@@ -165,11 +165,11 @@ class _Work:
         ]
         return [Block(channel, sources[row], targets[column]) for row, column in match_heaviest(weights)]
 
-    def _fits(self, rank: int, channel: int, source: int, to: int, *, fused: bool) -> bool:
-        """Whether both fit into one threadblock; `fused`: and neither has to wait there for the other."""
+    def _fits(self, rank: int, channel: int, source: int, to: int, *, apart: bool) -> bool:
+        """Whether both fit into one threadblock; `apart`: only if all that is received there is sent on."""
         receives, sends = self.receives[rank, channel, source], self.sends[rank, channel, to]
         steps = receives + sends - self.forwards[rank, channel, source, to]
-        return steps <= (min(self.target.steps_max, max(receives, sends)) if fused else self.target.steps_max)
+        return steps <= (min(self.target.steps_max, max(receives, sends)) if apart else self.target.steps_max)
 
 
 def _find_crowd(
