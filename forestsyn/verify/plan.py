@@ -43,7 +43,7 @@ def verify_plan(
 
     plan: None when the reader could make none; `findings` then hold the reason. source: its name in reports. root: of
     a broadcast or reduce, which a file does not say; None finds the one that fits. strict: what goes wrong at some
-    sizes within the window is a violation, not a warning.
+    sizes within the window, or rests on relaxed signals, is a violation, not a warning.
     """
     log = ProgramLog((RUNTIME,), strict=strict)
     for finding in findings:
@@ -56,13 +56,13 @@ def verify_plan(
         return log.report(source)
     check_plan_form(plan, log)
     if log.executable:
-        _execute(plan, log, root)
+        _execute(plan, log, root, strict)
     if not log.executable:
         log.note("not executed, or not to the end: first mend the violations above")
     return log.report(source)
 
 
-def _execute(plan: Plan, log: ProgramLog, root: int | None) -> None:
+def _execute(plan: Plan, log: ProgramLog, root: int | None, strict: bool) -> None:
     elements = common_elements(plan)
     sizes = [elements, elements + 1] if shares_overlap(plan) else [elements]
     if any(step.operation is Op.PIPELINE for gpu in plan.gpus for block in gpu.blocks for step in block.steps):
@@ -72,6 +72,6 @@ def _execute(plan: Plan, log: ProgramLog, root: int | None) -> None:
         if sum(machine.user_cells) + sum(machine.scratch_cells) > _CELLS_MAX:
             log.note(f"not executed with chunks of {size} vectors: its shares cut the data too finely")
             continue
-        log.root = PlanRun(plan, machine, PlanFaults(log)).run(root)
+        log.root = PlanRun(plan, machine, PlanFaults(log, strict=strict)).run(root)
         if log.report("").violations:
             return

@@ -6,6 +6,8 @@ table on purpose: a slip here must not pass there.
 
 from __future__ import annotations
 
+from functools import cache
+
 from forestsyn.ir.plan import PlanOperation as Op
 
 RUNTIME = "mscclpp"
@@ -82,6 +84,7 @@ SHAPES: dict[Op, tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
 }
 
 
+@cache
 def kinds_of(side: tuple[tuple[str, int], ...], count: int) -> list[str] | None:
     """What each of `count` ranges on one side of an operation is; None when there may not be so many, or no fewer.
 

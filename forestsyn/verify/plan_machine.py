@@ -140,6 +140,7 @@ class _Builder:
         self.port_at: dict[tuple[int, int], int] = {}
         self.ports: list[Port] = []
         self._number_channels()
+        self.other_end = self._join_channels()
         self.bases = [self._overlap(rank) for rank in range(self.ranks)]
         self.bounds = 0  # greatest common divisor of all bounds
 
@@ -226,13 +227,21 @@ class _Builder:
                         self.port_at[rank, number] = len(self.ports)
                         self.ports.append(Port(rank, number, peer))
 
-    def _other_end(self, rank: int, way: ChannelType, number: int) -> int:
-        """The counter that a signal on this channel raises, −1 where the peer has no such channel."""
-        peers = self.channels[rank][way]
-        peer = peers[number]
-        place = peers[:number].count(peer)
-        back = [name for name, other in enumerate(self.channels[peer][way]) if other == rank]
-        return self.counter_at[peer, way, back[place]] if place < len(back) else -1
+    def _join_channels(self) -> dict[tuple[int, ChannelType, int], int]:
+        """The counter that a signal on each channel raises, −1 where the peer has no such channel."""
+        between: dict[tuple[int, ChannelType, int], list[int]] = {}
+        places = []
+        for rank, flat in enumerate(self.channels):
+            for way, peers in flat.items():
+                for number, peer in enumerate(peers):
+                    own = between.setdefault((rank, way, peer), [])
+                    places.append((rank, way, number, peer, len(own)))
+                    own.append(number)
+        ends = {}
+        for rank, way, number, peer, place in places:
+            back = between.get((peer, way, rank), [])
+            ends[rank, way, number] = self.counter_at[peer, way, back[place]] if place < len(back) else -1
+        return ends
 
     def _overlap(self, rank: int) -> tuple[int, int]:
         """Where input and output begin in user memory, in chunks."""
@@ -269,7 +278,7 @@ class _Builder:
             elif operation is Op.FLUSH:
                 ids = tuple(self.port_at[rank, number] for number in numbers[: len(step.destinations)])
             elif operation in (Op.SIGNAL, Op.RELAXED_SIGNAL, Op.PUT_SIGNAL, Op.PUT_SIGNAL_FLUSH):
-                ids = tuple(self._other_end(rank, way, number) for number in numbers)
+                ids = tuple(self.other_end[rank, way, number] for number in numbers)
                 if way is ChannelType.PORT and operation not in (Op.PUT_SIGNAL, Op.PUT_SIGNAL_FLUSH):
                     ports = (self.port_at[rank, number] for number in numbers)
                     moves = tuple(Move((), (), port, place) for place, port in enumerate(ports))

@@ -19,10 +19,14 @@ _SHOWN = 4
 
 
 class PlanFaults:
-    """Turns what a `PlanRun` finds into violations of `log`. broken_values: data went wrong before the result."""
+    """Turns what a `PlanRun` finds into violations of `log`.
 
-    def __init__(self, log: ProgramLog) -> None:
+    strict: data that rests on relaxed signals are a violation. broken_values: data went wrong before the result.
+    """
+
+    def __init__(self, log: ProgramLog, *, strict: bool) -> None:
         self.log = log
+        self._strict = strict
         self.broken_values = False
         self._seen: set[tuple[object, ...]] = set()
         self._run: PlanRun
@@ -118,7 +122,9 @@ class PlanFaults:
         key = (*conflict.first, *conflict.second)
         if conflict.relaxed:
             text = f"{after} reads {cell} written by {before}, ordered by relaxed signals or packets only"
-            if ("relaxed", first, second) not in self._seen:
+            if self._strict:
+                self._add("relaxed", text, place, *key)
+            elif ("relaxed", first, second) not in self._seen:
                 self._seen.add(("relaxed", first, second))
                 self.log.warn("relaxed", text, self.log.runtimes)
         elif self._is_caller(second):

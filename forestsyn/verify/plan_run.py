@@ -135,14 +135,13 @@ class PlanRun:
             root = next(fitting, next(iter(self.values.roots())))
         for rank, cell, expected in self._wrong(root):
             self.faults.wrong_result(rank, cell, self._output(rank, cell), expected)
-        for rank, caller in enumerate(self.callers):
-            first = self.machine.bases[rank][1]
-            promised = [cell + first for owner, cell, _ in self.values.expected(root, self.call) if owner == rank]
-            if promised:
-                cells = range(promised[0], promised[-1] + 1)
-                report = self.faults.reporter(rank, USER)
-                self.memory[rank][USER].read(cells, caller.act(-1, -1), caller.clock, report)
-                caller.learn()
+        promised: dict[int, list[int]] = {}
+        for rank, cell, _ in self.values.expected(root, self.call):
+            promised.setdefault(rank, []).append(cell + self.machine.bases[rank][1])
+        for rank, cells in promised.items():
+            caller, report = self.callers[rank], self.faults.reporter(rank, USER)
+            self.memory[rank][USER].read(range(cells[0], cells[-1] + 1), caller.act(-1, -1), caller.clock, report)
+            caller.learn()
         return root
 
     def _wrong(self, root: int | None) -> Iterator[tuple[int, int, int]]:

@@ -3,8 +3,8 @@
 Problem. A threadblock of MSCCL++ holds few operations (64), channels and remote buffers (16 of a type), moves data
 at a limited rate, and its operations work on whole chunks, one after the other.
 
-Method. The pieces are dealt out to groups, about as few as the limits allow. A group has one threadblock on each rank,
-which does everything that the rank does for those pieces, in the order of `events`. That threadblock is then
+Method. The pieces are dealt out to groups, about as few as the limits allow. A group has one threadblock on each
+rank, which does everything that the rank does for those pieces, in the order of `events`. That threadblock is then
 repeated: of G groups, S = ⌊threadblocks / G⌋ copies work on one S-th of every chunk each. All data of one share
 stay in the threadblocks of that group and share, on all ranks, each with channels of its own; so threadblocks of a
 rank share nothing, and neither barriers nor semaphores are needed.
@@ -64,16 +64,19 @@ def lower_plan(
     name: str,
     minimum_bytes: int = 0,
     maximum_bytes: int = 0,
+    threadblocks: int | None = None,
 ) -> Plan:
     """The plan that executes `schedule` on MSCCL++.
 
     ports: the pairs of ranks, in both orders, that no memory mapping joins. out_of_place: the calls that it is for.
     minimum_bytes, maximum_bytes: the window that is wanted, 0 for none; the plan narrows it to the sizes that fit.
+    threadblocks: how many of a rank share the work where the limits leave the choice; None: what suits the protocol.
     Raises UnsupportedError, naming rank, limit and value, when no such plan is within the limits.
     """
     packets = _uses_packets(protocol)
     groups, storage, drafts = _draft(schedule, ports, out_of_place=out_of_place, packets=packets)
-    shares = max(1, (THREADBLOCKS_WITH_PACKETS if packets else THREADBLOCKS) // groups)
+    wanted = threadblocks or (THREADBLOCKS_WITH_PACKETS if packets else THREADBLOCKS)
+    shares = max(1, wanted // groups)
     meets = not packets or needs_meeting(schedule.collective)
     plan = Plan(
         name=name,
