@@ -9,14 +9,22 @@ from typing import Any
 
 from forestsyn.frontend import load_topology
 from forestsyn.ir.collective import Collective
+from forestsyn.ir.target import EXECUTOR, RCCL, Target
 from forestsyn.pipeline.compile import compile_topology
 from forestsyn.pipeline.files import write_file
 from forestsyn.pipeline.results import CompileResult
 from forestsyn.pipeline.stages import Observer
 from forestsyn.pipeline.summary import compile_summary
 
-#: Every machine is compiled for every collective.
-MACHINES = ("dgx1v", "dgx-a100:2", "dgx-h100:2", "mi250", "mi300x", "4x3090")
+#: Every machine is compiled for every collective, for the runtime that its GPUs have.
+MACHINES: dict[str, Target] = {
+    "dgx1v": EXECUTOR,
+    "dgx-a100:2": EXECUTOR,
+    "dgx-h100:2": EXECUTOR,
+    "mi250": RCCL,
+    "mi300x": RCCL,
+    "4x3090": EXECUTOR,
+}
 COLLECTIVES = (Collective.ALLGATHER, Collective.REDUCE_SCATTER, Collective.ALLREDUCE)
 
 MANIFEST = "manifest.json"
@@ -65,8 +73,8 @@ def file_name(machine: str, collective: Collective) -> str:
 
 
 def compile_entry(machine: str, collective: Collective, *, observer: Observer | None = None) -> CompileResult:
-    """The program of one machine and collective, with the defaults of `forestsyn compile`."""
-    return compile_topology(load_topology(machine), collective, observer=observer)
+    """The program of one machine and collective, with the defaults of `forestsyn compile` but for the target."""
+    return compile_topology(load_topology(machine), collective, target=MACHINES[machine], observer=observer)
 
 
 def manifest_entry(machine: str, result: CompileResult) -> dict[str, Any]:

@@ -49,6 +49,16 @@ def test_every_program_verifies(entries: dict[str, dict[str, Any]], name: str) -
     verify_file(path, target=entries[name]["target"]).raise_if_rejected()
 
 
+@pytest.mark.parametrize(("machine", "collective"), ALL)
+def test_every_program_is_for_the_runtime_of_its_machine(
+    entries: dict[str, dict[str, Any]], machine: str, collective: Collective
+) -> None:
+    target = "rccl" if machine.startswith("mi") else "executor"
+    name = file_name(machine, collective)
+    assert entries[name]["target"] == target
+    assert target in verify_file(SCHEDULES / name).accepts
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_machines_are_those_of_the_catalog(entries: dict[str, dict[str, Any]], machine: str) -> None:
     expected = topology_hash(load_topology(machine))
@@ -58,7 +68,8 @@ def test_the_machines_are_those_of_the_catalog(entries: dict[str, dict[str, Any]
 
 @pytest.mark.parametrize(
     ("machine", "collective"),
-    [(machine, Collective.ALLREDUCE) for machine in MACHINES[:2]] + [(MACHINES[-1], c) for c in COLLECTIVES],
+    [(machine, Collective.ALLREDUCE) for machine in ("dgx1v", "dgx-a100:2", "mi250")]
+    + [("4x3090", collective) for collective in COLLECTIVES],
 )
 def test_a_sample_is_the_same_to_the_byte(
     entries: dict[str, dict[str, Any]], machine: str, collective: Collective
