@@ -39,7 +39,7 @@ from forestsyn.simulate.stuck import describe_waits
 BUDGET = 120_000
 _FEWEST_TILES = 6
 #: A refill costs about as much as this many moves plus one for so many threads.
-_REFILL_MOVES, _REFILL_THREADS = 20, 15
+_REFILL_MOVES, _REFILL_THREADS = 3, 80
 _FEWEST_REFILLS = 200
 _COUNT_MAX = 71
 _SLICING = 32
@@ -213,11 +213,15 @@ def _run(prepared: Prepared, plan: Plan, tile_bytes: tuple[float, ...], recorder
 
 
 def _period(plan: Plan, run: Run, tile_bytes: float) -> float:
-    """µs that one more full tile takes in the steady state."""
+    """µs that one more full tile takes: the slowest half of the run after the first tile.
+
+    While pipes fill, tiles take longer, and while they drain, less, as fewer share the links: a run cannot tell where
+    draining begins, so the half with the most time is taken. Where tiles alternate, an even number of them is fair.
+    """
     ends = run.tile_ends
-    first, last = len(ends) // 3, len(ends) - 2
-    measured = (ends[last] - ends[first]) / (last - first) if last > first else 0.0
-    return max(measured, plan.least_us(tile_bytes, 1))
+    span = 2 * (len(ends) // 4)
+    measured = [(late - early) / span for early, late in zip(ends, ends[span:-1], strict=False)] if span else []
+    return max([*measured, plan.least_us(tile_bytes, 1)])
 
 
 def _stuck(prepared: Prepared, size: _Size, run: Run) -> Simulation:
