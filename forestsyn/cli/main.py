@@ -22,6 +22,7 @@ from forestsyn.cli.forest import forest
 from forestsyn.cli.gallery import gallery
 from forestsyn.cli.machines import machines
 from forestsyn.cli.rates import rates
+from forestsyn.cli.show import show
 from forestsyn.cli.verify import verify
 from forestsyn.errors import ForestsynError, InputError, InternalError
 
@@ -48,7 +49,7 @@ def cli() -> None:
     """
 
 
-for _verb in (bound, forest, compile_, verify, check, machines, rates, gallery):
+for _verb in (bound, forest, compile_, verify, check, machines, rates, show, gallery):
     cli.add_command(_verb)
 
 

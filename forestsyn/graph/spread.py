@@ -1,8 +1,8 @@
 """Positions in the plane for a graph of no known shape, for pictures only.
 
-Method. Kamada and Kawai's springs (networkx), started from a circle in the order of the vertices, then turned so that
-the longest extent lies across the page. Deterministic on one machine; positions are rounded, so that the last bits of a
-solver do not show.
+Method. Kamada and Kawai's springs (networkx), started from a circle in the order of the vertices, then turned so
+that the longest extent lies across the page. Deterministic on one machine; positions are rounded, so that the last
+bits of a solver do not show.
 """
 
 from __future__ import annotations

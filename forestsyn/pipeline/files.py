@@ -22,14 +22,15 @@ def check_writable(path: Path) -> None:
         raise InputError("no permission to write there", where=str(path), hint="choose another place with -o")
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str | bytes) -> None:
     """Write `text` to `path`: a temporary file beside it, flushed to disk, then renamed over it.
 
     A symbolic link keeps pointing where it did; a device or pipe is written straight into. Raises InputError with
     the system's reason (disk full, no permission, …); then no part of the file is left behind.
     """
     check_writable(path)
-    data = text.encode("utf-8", "backslashreplace")  # a file name in the text need not be Unicode
+    # A file name in the text need not be Unicode.
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
     target = path.resolve()
     try:
         if _is_special(target):

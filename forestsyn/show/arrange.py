@@ -1,9 +1,9 @@
 """Where the GPUs of a direct network go: its shape is proven from its links, never from names.
 
 Full meshes and rings lie on a circle, lines on a line; grids of two and three dimensions (meshes, tori) are found by
-trying the factorizations of the number of GPUs and checking that every link is one step; hypercubes are drawn with one
-direction for each bit; two equal halves whose twins are linked are a cube of two faces (DGX-1). Everything else is
-spread by springs.
+trying the factorizations of the number of GPUs and checking that every link is one step; hypercubes are drawn with
+one direction for each bit; two equal halves whose twins are linked are a cube of two faces (DGX-1). Everything else
+is spread by springs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Vega-Lite specifications of the charts of time and throughput over message size.
 
-Colours are the page's CSS variables, which SVG takes like any colour; `palette.literal` replaces them for a file of its
-own. Both charts use the same names, order and colours, so that one legend reads for both.
+Colours are the page's CSS variables, which SVG takes like any colour; `palette.literal` replaces them for a file of
+its own. Both charts use the same names, order and colours, so that one legend reads for both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import floor, log10
 from typing import Any
 
 from forestsyn.show.series import Curve, CurveKind
@@ -15,24 +16,44 @@ from forestsyn.units import format_bytes
 Spec = dict[str, Any]
 
 _ORDER = (CurveKind.TUNED, CurveKind.CANDIDATE, CurveKind.BOUND, CurveKind.RING)
+_DASHES = {CurveKind.BOUND: [6, 4], CurveKind.RING: [2, 4]}
+_WIDTHS = {CurveKind.TUNED: 3.5}
+_THIN = 1.8
 _FONT = "DejaVu Sans, Liberation Sans, Arial, sans-serif"
 _SIZES = "pow(2, round(log(datum.value) / log(2)))"
 _SIZE_LABEL = (
     f"{_SIZES} < 1024 ? {_SIZES} + ' B' : {_SIZES} < 1048576 ? {_SIZES} / 1024 + ' KiB' : "
     f"{_SIZES} < 1073741824 ? {_SIZES} / 1048576 + ' MiB' : {_SIZES} / 1073741824 + ' GiB'"
 )
-_TIME_LABEL = "datum.value < 1000 ? datum.value + ' µs' : datum.value < 1e6 ? datum.value / 1000 + ' ms' : datum.value / 1e6 + ' s'"
+_TIME_LABEL = (
+    "datum.value < 1000 ? datum.value + ' µs' : "
+    "datum.value < 1e6 ? datum.value / 1000 + ' ms' : datum.value / 1e6 + ' s'"
+)
 
 
-def time_chart(curves: Sequence[Curve]) -> Spec:
-    """Time over message size, both logarithmic."""
-    return _chart(curves, "time_us", "time", {"type": "log"}, _TIME_LABEL, "Time over message size")
+def time_chart(curves: Sequence[Curve], legend: bool = True) -> Spec:
+    """Time over message size, both logarithmic; bounds are cut off well below the least predicted time."""
+    scale = {"type": "log", "domainMin": _least_time(curves), "nice": False}
+    return _chart(curves, "time_us", "time", scale, _TIME_LABEL, legend)
 
 
-def rate_chart(curves: Sequence[Curve]) -> Spec:
+def rate_chart(curves: Sequence[Curve], legend: bool = True) -> Spec:
     """algbw over message size, the size logarithmic."""
-    scale = {"type": "linear", "zero": True}
-    return _chart(curves, "algbw", "algbw, GB/s", scale, None, "Throughput over message size")
+    return _chart(curves, "algbw", "algbw, GB/s", {"type": "linear", "zero": True}, None, legend)
+
+
+def legend_entries(curves: Sequence[Curve]) -> list[dict[str, str]]:
+    """Name, colour, width and dashes of each curve, for a legend of the page's own."""
+    ordered = sorted_curves(curves)
+    return [
+        {
+            "name": curve.name,
+            "colour": colour,
+            "width": str(_WIDTHS.get(curve.kind, _THIN)),
+            "dash": " ".join(map(str, _DASHES.get(curve.kind, [1, 0]))),
+        }
+        for curve, colour in zip(ordered, _colours(ordered), strict=True)
+    ]
 
 
 def sorted_curves(curves: Sequence[Curve]) -> tuple[Curve, ...]:
@@ -48,67 +69,83 @@ def time_text(time_us: float) -> str:
     return f"{time_us / 1e6:.3g} s"
 
 
-def _chart(
-    curves: Sequence[Curve], field: str, title: str, scale: Spec, label: str | None, description: str
-) -> Spec:
+def _least_time(curves: Sequence[Curve]) -> float:
+    """A power of ten at least three times below every predicted time, or below all where none is predicted."""
+    straight = (CurveKind.BOUND, CurveKind.RING)
+    predicted = [curve.times_us[0] for curve in curves if curve.kind not in straight]
+    least = min(predicted) / 3 if predicted else min(curve.times_us[0] for curve in curves)
+    return float(10.0 ** floor(log10(least)))
+
+
+def _chart(curves: Sequence[Curve], field: str, title: str, scale: Spec, label: str | None, legend: bool) -> Spec:
     ordered = sorted_curves(curves)
-    names = [curve.name for curve in ordered]
     size_axis = {"labelExpr": _SIZE_LABEL, "values": _ticks(ordered), "labelOverlap": True, "grid": False}
     value_axis: Spec = {"tickCount": 6, "labelOverlap": True}
     if label:
-        value_axis["labelExpr"] = label
-    series = {
-        "field": "name",
-        "type": "nominal",
-        "title": None,
-        "sort": names,
-        "scale": {"domain": names, "range": _colours(ordered)},
-        "legend": {"orient": "bottom", "columns": 2, "labelLimit": 320, "symbolType": "stroke", "symbolStrokeWidth": 3},
-    }
-    x = {"field": "size", "type": "quantitative", "scale": {"type": "log", "base": 2}, "title": "message size"}
+        value_axis |= {"labelExpr": label, "values": _decades(ordered)}
+    span = [min(curve.sizes[0] for curve in ordered), max(curve.sizes[-1] for curve in ordered)]
+    size_scale = {"type": "log", "base": 2, "domain": span, "nice": False}
+    x = {"field": "size", "type": "quantitative", "scale": size_scale, "title": "message size", "axis": size_axis}
     y = {"field": field, "type": "quantitative", "scale": scale, "title": title, "axis": value_axis}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "description": description,
+        "description": f"{title} over message size",
         "width": "container",
         "height": 320,
         "autosize": {"type": "fit", "contains": "padding"},
         "data": {"values": _rows(ordered)},
-        "encoding": {"x": {**x, "axis": size_axis}},
-        "layer": [_lines(ordered, y, series), *_pointer(ordered, field)],
+        "encoding": {"x": x},
+        "layer": [_lines(ordered, y, legend), _pointer(ordered, field)],
         "config": _config(),
     }
 
 
-def _lines(ordered: Sequence[Curve], y: Spec, series: Spec) -> Spec:
+def _lines(ordered: Sequence[Curve], y: Spec, legend: bool) -> Spec:
     names = [curve.name for curve in ordered]
-    dashes = [[6, 4] if curve.kind is CurveKind.BOUND else [2, 3] if curve.kind is CurveKind.RING else [1, 0] for curve in ordered]
-    widths = [3.5 if curve.kind is CurveKind.TUNED else 1.6 for curve in ordered]
+    look = {"orient": "bottom", "columns": 3, "labelLimit": 320, "symbolType": "stroke", "symbolSize": 400}
+
+    def by_name(values: Sequence[object]) -> Spec:
+        scale = {"domain": names, "range": list(values)}
+        return {
+            "field": "name",
+            "type": "ordinal",
+            "title": None,
+            "sort": names,
+            "scale": scale,
+            "legend": look if legend else None,
+        }
+
     return {
-        "mark": {"type": "line", "strokeCap": "round", "interpolate": "linear", "clip": True},
+        "mark": {"type": "line", "strokeCap": "round", "clip": True},
         "encoding": {
             "y": y,
-            "color": series,
-            "strokeDash": {"field": "name", "type": "nominal", "scale": {"domain": names, "range": dashes}, "legend": None},
-            "strokeWidth": {"field": "name", "type": "nominal", "scale": {"domain": names, "range": widths}, "legend": None},
+            "color": by_name(_colours(ordered)),
+            "strokeDash": by_name([_DASHES.get(curve.kind, [1, 0]) for curve in ordered]),
+            "strokeWidth": by_name([_WIDTHS.get(curve.kind, _THIN) for curve in ordered]),
             "order": {"field": "size", "type": "quantitative"},
         },
     }
 
 
-def _pointer(ordered: Sequence[Curve], field: str) -> list[Spec]:
+def _pointer(ordered: Sequence[Curve], field: str) -> Spec:
     """A rule that follows the pointer and tells every curve at that size."""
     texts = "time_text" if field == "time_us" else "rate_text"
     pivot = [{"pivot": "name", "value": texts, "groupby": ["size", "size_text"], "op": "max"}]
     tooltip = [{"field": "size_text", "type": "nominal", "title": "message size"}]
     tooltip += [{"field": _escaped(curve.name), "type": "nominal", "title": curve.name} for curve in ordered]
-    rule: Spec = {
+    return {
         "transform": pivot,
         "mark": {"type": "rule", "stroke": "var(--muted)", "strokeWidth": 1},
         "params": [
             {
                 "name": "pointed",
-                "select": {"type": "point", "fields": ["size"], "nearest": True, "on": "pointerover", "clear": "pointerout"},
+                "select": {
+                    "type": "point",
+                    "fields": ["size"],
+                    "nearest": True,
+                    "on": "pointerover",
+                    "clear": "pointerout",
+                },
             }
         ],
         "encoding": {
@@ -116,7 +153,6 @@ def _pointer(ordered: Sequence[Curve], field: str) -> list[Spec]:
             "opacity": {"condition": {"param": "pointed", "empty": False, "value": 0.8}, "value": 0},
         },
     }
-    return [rule]
 
 
 def _escaped(name: str) -> str:
@@ -146,6 +182,13 @@ def _ticks(ordered: Sequence[Curve]) -> list[int]:
     high = max(curve.sizes[-1] for curve in ordered).bit_length()
     step = 2 if high - low <= 12 else 4 if high - low <= 30 else 5
     return [1 << power for power in range(low + (-low) % step, high + 1, step)]
+
+
+def _decades(ordered: Sequence[Curve]) -> list[float]:
+    """Powers of ten over the range of times that is drawn."""
+    low = round(log10(_least_time(ordered)))
+    high = max(time for curve in ordered for time in curve.times_us)
+    return [float(10**power) if power >= 0 else 10.0**power for power in range(low, floor(log10(high)) + 1)]
 
 
 def _colours(ordered: Sequence[Curve]) -> list[str]:

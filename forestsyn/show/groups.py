@@ -121,7 +121,9 @@ def _component(neighbours: Neighbours, start: int, allowed: set[int]) -> list[in
 
 def _signature(topology: Topology, neighbours: Neighbours, members: Sequence[int], key: str) -> Signature:
     place = {vertex: number for number, vertex in enumerate(members)}
-    ranks = set(topology.ranks) if topology.rank_count < sum(v.kind is VertexKind.GPU for v in topology.vertices) else ()
+    ranks = (
+        set(topology.ranks) if topology.rank_count < sum(v.kind is VertexKind.GPU for v in topology.vertices) else ()
+    )
     rows: list[object] = [key.split()[0]]
     for vertex in members:
         around = sorted(

@@ -12,7 +12,7 @@ from forestsyn.show.shapes import Label, Line, Picture, Rect, Shape
 from forestsyn.show.view import PhaseView
 
 MOST_ROWS = 16
-_NAME, _BAR, _ROW = 300.0, 460.0, 24.0
+_NAME, _BAR, _ROW = 236.0, 190.0, 24.0
 
 
 class LoadRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,9 +90,9 @@ def loads_picture(topology: Topology, phase: PhaseView) -> Picture:
         shapes.append(Label(x=_NAME, y=y + 14, text=rest, style="small muted", anchor="start"))
         y += _ROW
     return Picture(
-        width=_NAME + _BAR + 140,
+        width=_NAME + _BAR + 128,
         height=y + 8,
         shapes=tuple(shapes),
         title=f"Link loads, {phase.name}",
-        description=f"The busiest link, {row_name(rows[0])}, is busy for {percent(rows[0].share)} of the bound's time.",
+        description=f"The busiest: {row_name(rows[0])}, for {percent(rows[0].share)} of the bound's time.",
     )

@@ -1,7 +1,7 @@
 """Colours by role, light and dark, and the styles of pictures made from them.
 
-Lines and texts keep a contrast of 3:1 and 4.5:1 to what they lie on. On the page a role is a CSS variable; a picture in
-a file of its own has the light colours written in.
+Lines and texts keep a contrast of 3:1 and 4.5:1 to what they lie on. On the page a role is a CSS variable; a picture
+in a file of its own has the light colours written in.
 """
 
 from __future__ import annotations

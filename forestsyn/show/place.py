@@ -1,13 +1,14 @@
 """Where everything of a topology goes: devices inside their host, hosts in a row, the fabric above.
 
 A host with switches has its NICs on top, its GPUs below them, then its switches, then its CPUs. A host whose GPUs are
-joined directly gets the shape of its network instead. Many alike hosts are drawn once in full; of the others a card is
-left, or one card for all of them.
+joined directly gets the shape of its network instead. Many alike hosts are drawn once in full; of the others a card
+is left, or one card for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -280,8 +281,8 @@ def _spaced(wishes: Sequence[float], step: float, width: float) -> list[float]:
     """Places near the wishes, at least `step` apart, in the order of the wishes; evenly where they do not fit."""
     order = sorted(range(len(wishes)), key=lambda place: (wishes[place], place))
     ordered = [wishes[place] for place in order]
-    if any(second - first < step for first, second in zip(ordered, ordered[1:], strict=False)):
-        step = min(max(step, (width - 2 * PADDING) / len(wishes)), (width - 2 * PADDING) / len(wishes))
+    if any(second - first < step for first, second in pairwise(ordered)):
+        step = (width - 2 * PADDING) / len(wishes)
         ordered = [width / 2 + (place - (len(wishes) - 1) / 2) * step for place in range(len(wishes))]
     result = [0.0] * len(wishes)
     for place, x in zip(order, ordered, strict=True):

@@ -1,7 +1,7 @@
 """What pictures are made of, and their SVG text.
 
-Coordinates are pixels, y downwards. Colours come from classes only, so that one drawing serves the page (where classes
-follow the theme) and a file of its own (where they are fixed). Text is escaped by the XML library.
+Coordinates are pixels, y downwards. Colours come from classes only, so that one drawing serves the page (where
+classes follow the theme) and a file of its own (where they are fixed). Text is escaped by the XML library.
 """
 
 from __future__ import annotations
@@ -92,6 +92,26 @@ def shortened(text: str, extent: float, style: str = "label") -> str:
     return f"{text[: room - 1 - head]}…{text[len(text) - head :] if head else ''}"
 
 
+def shifted(shape: Shape, x: float, y: float) -> Shape:
+    """The same shape moved."""
+    if isinstance(shape, Line):
+        return msgspec.structs.replace(shape, x1=shape.x1 + x, x2=shape.x2 + x, y1=shape.y1 + y, y2=shape.y2 + y)
+    return msgspec.structs.replace(shape, x=shape.x + x, y=shape.y + y)
+
+
+def stacked(pictures: Sequence[tuple[str, Picture]]) -> Picture:
+    """Pictures below one another, each under its heading."""
+    shapes: list[Shape] = []
+    y = 16.0
+    for heading, picture in pictures:
+        shapes.append(Label(x=20, y=y + 14, text=heading, style="heading", anchor="start"))
+        shapes += [shifted(shape, 20, y + 28) for shape in picture.shapes]
+        y += picture.height + 48
+    width = max(picture.width for _, picture in pictures) + 40
+    description = " ".join(picture.description for _, picture in pictures)
+    return Picture(width=width, height=y, shapes=tuple(shapes), title=pictures[0][1].title, description=description)
+
+
 def picture_svg(picture: Picture, *, styles: str = "", name: str = "picture") -> str:
     """SVG text; `styles` goes into it where it is a file of its own. `name` keeps ids apart on a page."""
     root = tree.Element(
@@ -120,7 +140,7 @@ def picture_svg(picture: Picture, *, styles: str = "", name: str = "picture") ->
 def clean(text: str) -> str:
     """`text` without what XML cannot hold."""
     return "".join(
-        character if character in "\t\n" or (" " <= character < "\ud800") or "\ue000" <= character else "\ufffd"
+        character if character in "\t\n" or (" " <= character < "\ud800") or character >= "\ue000" else "\ufffd"
         for character in text
         if character not in "\ufffe\uffff"
     )
@@ -150,7 +170,9 @@ def _add_line(root: tree.Element, line: Line) -> None:
     length = max((along_x**2 + along_y**2) ** 0.5, 1e-9)
     along_x, along_y = along_x / length, along_y / length
     control = f"Q{_number(middle_x + 2 * line.bend * along_y)} {_number(middle_y - 2 * line.bend * along_x)} "
-    path = f"M{_number(line.x1)} {_number(line.y1)}{control if line.bend else 'L'}{_number(line.x2)} {_number(line.y2)}"
+    path = (
+        f"M{_number(line.x1)} {_number(line.y1)}{control if line.bend else 'L'}{_number(line.x2)} {_number(line.y2)}"
+    )
     attributes = {"d": path, "stroke-width": _number(line.width)}
     _tipped(root, "path", attributes, f"line {line.style}", line.tip)
     if line.arrow:
@@ -172,18 +194,3 @@ def _tipped(root: tree.Element, tag: str, attributes: dict[str, str], style: str
 def _number(value: float) -> str:
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
-
-
-def bounds(shapes: Sequence[Shape]) -> tuple[float, float]:
-    """The right and lower ends of boxes, discs and labels."""
-    right = bottom = 0.0
-    for shape in shapes:
-        if isinstance(shape, Rect):
-            right, bottom = max(right, shape.x + shape.width), max(bottom, shape.y + shape.height)
-        elif isinstance(shape, Disc):
-            right, bottom = max(right, shape.x + shape.radius), max(bottom, shape.y + shape.radius)
-        elif isinstance(shape, Label):
-            share = {"start": 1.0, "middle": 0.5, "end": 0.0}[shape.anchor]
-            right = max(right, shape.x + share * (shape.extent or text_width(shape.text, shape.style)))
-            bottom = max(bottom, shape.y + 4)
-    return right, bottom

@@ -1,14 +1,14 @@
 """The picture of a topology with its bottleneck cut.
 
-Lines are as wide as their bandwidth (by its square root, so that a NIC still shows beside NVLink). The side of the cut
-with fewer ranks is shaded; links that the data must cross are highlighted, with an arrow in the direction that counts.
+Lines are as wide as their bandwidth (by its square root, so that a NIC still shows beside NVLink). The side of the
+cut with fewer ranks is shaded; links that the data must cross are highlighted, with an arrow the way that counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import hypot
+from math import hypot, sqrt
 from textwrap import wrap
 
 import msgspec
@@ -25,7 +25,7 @@ _STACK = 5.0
 
 
 class _End(msgspec.Struct, frozen=True):
-    """Where lines of a vertex end: a node, a card or the upper edge of a direct group. key: equal for the same end."""
+    """Where lines of a vertex end: a node, a card or the upper edge of a direct group. key: tells ends apart."""
 
     key: tuple[str, int]
     x: float
@@ -84,9 +84,7 @@ def crossing_links(topology: Topology, cut: CutView) -> tuple[Link, ...]:
     """The links by which data leaves (or enters) the inside of the cut."""
     out = cut.direction is Direction.OUT
     return tuple(
-        link
-        for link in topology.links
-        if (link.tail in cut.inside) == out and (link.head in cut.inside) != out
+        link for link in topology.links if (link.tail in cut.inside) == out and (link.head in cut.inside) != out
     )
 
 
@@ -195,7 +193,7 @@ def _ends(topology: Topology, scene: Scene) -> dict[int, tuple[_End, _End]]:
     for node in scene.fabric:
         count += 1
         end = _End(("node", count), node.x, node.y, node)
-        ends.update({vertex: (end, end) for vertex in node.vertices})
+        ends.update(dict.fromkeys(node.vertices, (end, end)))
     return ends
 
 
@@ -264,7 +262,9 @@ def _lines(
         if len(bundle.links) > 1 and "block" in (one.key[0], other.key[0]):
             below = one if one.y > other.y else other
             each = {link.bandwidth for link in bundle.links}
-            speed = f"{len(bundle.links)} × {_decimal(min(each))} GB/s" if len(each) == 1 else f"{_decimal(total)} GB/s"
+            speed = (
+                f"{len(bundle.links)} × {_decimal(min(each))} GB/s" if len(each) == 1 else f"{_decimal(total)} GB/s"
+            )
             labels.append(
                 Label(
                     x=(x1 if below is one else x2) + shift + (-8 if bundle.crossing else 8),
@@ -321,7 +321,7 @@ def _style(topology: Topology, link: Link) -> str:
 
 
 def _width(bandwidth: Fraction, widest: Fraction) -> float:
-    return 0.8 + 4.2 * float(bandwidth / widest) ** 0.5
+    return 0.8 + 4.2 * sqrt(bandwidth / widest)
 
 
 def _tip(topology: Topology, bundle: _Bundle) -> str:

@@ -1,20 +1,22 @@
 """Small multiples of trees: one of each form, with how many there are like it.
 
 Two trees have one form when they have the same multiplicity and as many ranks at each distance from the root, and
-cross between hosts as often. A tree grows to the right from its root; subtrees of one form that are many are drawn once.
+cross between hosts as often. A tree grows to the right from its root; subtrees of one form that are many are drawn
+once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 
 import msgspec
 import numpy as np
 
 from forestsyn.ir.forest import Direction, Forest
 from forestsyn.ir.topology import Topology
-from forestsyn.show.shapes import Label, Line, Picture, Rect, Shape, text_width
+from forestsyn.show.shapes import Label, Line, Picture, Rect, Shape, shifted, text_width
 from forestsyn.show.view import PhaseView
 
 MOST_FORMS = 6
@@ -22,6 +24,8 @@ MOST_FORMS = 6
 WHOLE_TREE = 20
 #: Rows of a compact forest that are looked at.
 _MOST_ROWS = 20_000
+#: Transfers from the root that are drawn.
+_DEEPEST = 9
 _ROW, _HEIGHT, _GAP = 22.0, 17.0, 34.0
 
 
@@ -34,9 +38,13 @@ class TreeCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class _Branch(msgspec.Struct, frozen=True):
-    """A rank of a drawn tree; times: how many alike subtrees it stands for. away: reached from another host."""
+    """A rank of a drawn tree, or what is left out below one.
+
+    times: how many alike subtrees it stands for. away: reached from another host. size: ranks, its own among them.
+    """
 
     rank: int
+    label: str
     times: int
     away: bool
     children: tuple[_Branch, ...]
@@ -72,19 +80,13 @@ def trees_picture(topology: Topology, phases: Sequence[PhaseView]) -> Picture:
                 x, y, row_height = 20.0, y + row_height, 0.0
             shapes.append(Label(x=x, y=y + 12, text=card.heading, style="heading", anchor="start"))
             shapes.append(Label(x=x, y=y + 30, text=card.text, style="small muted", anchor="start"))
-            shapes += [_shifted(shape, x, y + 40) for shape in card.picture.shapes]
+            shapes += [shifted(shape, x, y + 40) for shape in card.picture.shapes]
             extent = max(card.picture.width, text_width(card.text, "small"), text_width(card.heading, "heading"))
             x, width = x + extent + 40, max(width, x + extent + 20)
             row_height = max(row_height, card.picture.height + 64)
     return Picture(
         width=width, height=y + row_height, shapes=tuple(shapes), title=f"Trees on {topology.name}", description=""
     )
-
-
-def _shifted(shape: Shape, x: float, y: float) -> Shape:
-    if isinstance(shape, Line):
-        return msgspec.structs.replace(shape, x1=shape.x1 + x, x2=shape.x2 + x, y1=shape.y1 + y, y2=shape.y2 + y)
-    return msgspec.structs.replace(shape, x=shape.x + x, y=shape.y + y)
 
 
 def _card(topology: Topology, phase: PhaseView, rows: Sequence[int], depth: int) -> TreeCard:
@@ -105,12 +107,12 @@ def _card(topology: Topology, phase: PhaseView, rows: Sequence[int], depth: int)
 def _drawing(topology: Topology, forest: Forest, row: int, title: str, text: str) -> Picture:
     tree = _branches(topology, forest, row)
     columns: list[float] = []
-    _measure(topology, tree, 0, columns)
+    _measure(tree, 0, columns)
     starts = [4.0]
     for width in columns:
         starts.append(starts[-1] + width + _GAP)
     shapes: list[Shape] = []
-    height, _ = _draw(topology, tree, 0, 0.0, starts, shapes)
+    height, _ = _draw(tree, 0, 0.0, starts, shapes)
     lines = [shape for shape in shapes if isinstance(shape, Line)]
     rest = [shape for shape in shapes if not isinstance(shape, Line)]
     return Picture(
@@ -125,7 +127,7 @@ def _drawing(topology: Topology, forest: Forest, row: int, title: str, text: str
 def _branches(topology: Topology, forest: Forest, row: int) -> _Branch:
     """The tree from its root, built from the leaves up, since chains may be long."""
     parents = forest.parents[row].tolist()
-    depths = forest.depths()[row] if len(forest.roots) == 1 else _depths(parents)
+    depths = _depths(parents)
     children: dict[int, list[_Branch]] = {}
     whole = forest.rank_count <= WHOLE_TREE
     root = int(forest.roots[row])
@@ -134,21 +136,17 @@ def _branches(topology: Topology, forest: Forest, row: int) -> _Branch:
         merged = tuple(own) if whole else _merged(own)
         form = f"({''.join(branch.form * branch.times for branch in merged)})"
         if len(form) > 200:
-            form = f"({hash_of(form)})"
+            form = f"({sha256(form.encode()).hexdigest()})"
         away = parents[rank] >= 0 and topology.rank_host(rank) != topology.rank_host(parents[rank])
-        branch = _Branch(rank, 1, away, merged, f"{'a' if away else 'h'}{form}", 1 + sum(b.size for b in own))
+        size = 1 + sum(child.size for child in own)
+        if depths[rank] == _DEEPEST and own:
+            merged = (_Branch(own[0].rank, f"+{size - 1:,} further on", 1, False, (), "", size - 1),)
+        name = topology.rank_name(rank)
+        branch = _Branch(rank, name, 1, away, merged, f"{'a' if away else 'h'}{form}", size)
         if rank == root:
             return branch
         children.setdefault(parents[rank], []).append(branch)
     raise ValueError("the tree does not reach its root")
-
-
-def hash_of(text: str) -> str:
-    """A short name for a long text, the same in every run."""
-    value = 0
-    for character in text:
-        value = (value * 1_000_003 + ord(character)) % (1 << 61)
-    return f"{value:x}"
 
 
 def _depths(parents: Sequence[int]) -> list[int]:
@@ -175,45 +173,39 @@ def _merged(branches: Sequence[_Branch]) -> tuple[_Branch, ...]:
         if counts[branch.form] <= 2:
             result.append(branch)
         elif branch.form not in kept:
-            kept[branch.form] = msgspec.structs.replace(branch, times=counts[branch.form])
+            times = counts[branch.form]
+            kept[branch.form] = msgspec.structs.replace(branch, times=times, label=f"{branch.label} × {times}")
             result.append(kept[branch.form])
     return tuple(result)
 
 
-def _label(topology: Topology, branch: _Branch) -> str:
-    name = topology.rank_name(branch.rank)
-    return name if branch.times == 1 else f"{name} × {branch.times}"
-
-
-def _measure(topology: Topology, branch: _Branch, level: int, columns: list[float]) -> None:
+def _measure(branch: _Branch, level: int, columns: list[float]) -> None:
     if level == len(columns):
         columns.append(0.0)
-    columns[level] = max(columns[level], min(text_width(_label(topology, branch), "small") + 14, 170.0))
+    columns[level] = max(columns[level], min(text_width(branch.label, "small") + 14, 170.0))
     for child in branch.children:
-        _measure(topology, child, level + 1, columns)
+        _measure(child, level + 1, columns)
 
 
 def _draw(
-    topology: Topology, branch: _Branch, level: int, top: float, starts: Sequence[float], shapes: list[Shape]
+    branch: _Branch, level: int, top: float, starts: Sequence[float], shapes: list[Shape]
 ) -> tuple[float, float]:
     """Add a subtree whose first row is at `top`; its lower end, and the middle of its root."""
     lower, middles = top, []
     for child in branch.children:
-        lower, middle = _draw(topology, child, level + 1, lower, starts, shapes)
+        lower, middle = _draw(child, level + 1, lower, starts, shapes)
         middles.append(middle)
     lower = max(lower, top + _ROW)
     y = (middles[0] + middles[-1]) / 2 if middles else top + _ROW / 2
     width = starts[level + 1] - _GAP - starts[level]
     for child, middle in zip(branch.children, middles, strict=True):
         style = f"branch{' away' if child.away else ''}"
-        shapes.append(
-            Line(x1=starts[level] + width, y1=y, x2=starts[level + 1], y2=middle, width=1.6, style=style)
-        )
-    tip = topology.rank_name(branch.rank)
+        shapes.append(Line(x1=starts[level] + width, y1=y, x2=starts[level + 1], y2=middle, width=1.6, style=style))
     style = f"device gpu{' root' if level == 0 else ''}{' more' if branch.times > 1 else ''}"
     shapes.append(
-        Rect(x=starts[level], y=y - _HEIGHT / 2, width=width, height=_HEIGHT, style=style, radius=8, tip=tip)
+        Rect(x=starts[level], y=y - _HEIGHT / 2, width=width, height=_HEIGHT, style=style, radius=8, tip=branch.label)
     )
-    text = _label(topology, branch)
-    shapes.append(Label(x=starts[level] + width / 2, y=y + 3.5, text=text, style="small on", extent=width - 6))
+    shapes.append(
+        Label(x=starts[level] + width / 2, y=y + 3.5, text=branch.label, style="small on", extent=width - 6)
+    )
     return lower, y

@@ -14,7 +14,7 @@ from forestsyn.show.series import Curve
 class CutView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The bottleneck cut of one phase.
 
-    inside: topology indices of its vertices. direction: OUT where the data must leave `inside`, IN where it must enter.
+    inside: topology indices of its vertices. direction: OUT where data must leave `inside`, IN where it must enter.
     text: the sentence for people. bandwidth: GB/s across, exact.
     """
 

@@ -1,0 +1,335 @@
+"""Topology → everything that is shown of it: pictures, the page, and the summary for terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from forestsyn.core import Wish
+from forestsyn.errors import InputError, UnsupportedError
+from forestsyn.ir.collective import Collective
+from forestsyn.ir.forest import Direction
+from forestsyn.ir.program import Program
+from forestsyn.ir.topology import Topology
+from forestsyn.pipeline.compile import compile_topology
+from forestsyn.pipeline.names import cut_sentence, cut_vertices, decimal_text, ring_sentence
+from forestsyn.pipeline.results import CompileResult, ForestResult
+from forestsyn.pipeline.show_times import bound_curves, forest_curve
+from forestsyn.pipeline.stages import Observer, Stages
+from forestsyn.pipeline.summary import compile_summary, forest_summary, topology_hash
+from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
+from forestsyn.show.loads import load_rows, row_name
+from forestsyn.show.series import Curve
+from forestsyn.show.topology import crossing_links, smaller_side
+from forestsyn.show.view import CutView, Figure, PhaseView, View
+from forestsyn.verify import link_loads
+
+#: Programs of more ranks take minutes; `compile` makes them on request.
+MOST_PROGRAM_RANKS = 64
+
+_NO_PROGRAM = (
+    f"No program was made, for the network has more than {MOST_PROGRAM_RANKS} ranks; `forestsyn compile` makes it."
+)
+_NO_TIMES = "No times were asked for or none could be predicted; the bound needs none of them."
+
+
+class Picture(StrEnum):
+    """What a file without a page shows."""
+
+    TOPOLOGY = "topology"
+    TREES = "trees"
+    LOADS = "loads"
+    TIME = "time"
+    RATE = "rate"
+
+
+class ShowResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
+    """forest: verified trees. program: None where none was asked for or none can be made. view: for the drawers."""
+
+    forest: ForestResult
+    program: CompileResult | None
+    view: View
+
+
+def show(
+    topology: Topology,
+    collective: Collective,
+    root: int | None = None,
+    *,
+    trees: Trees = "auto",
+    tolerance: Fraction = TOLERANCE,
+    wish: Wish | None = None,
+    program: bool = False,
+    times: bool = False,
+    curves: Sequence[Curve] = (),
+    made: Sequence[tuple[str, str]] = (),
+    observer: Observer | None = None,
+) -> ShowResult:
+    """Gather what is shown.
+
+    program: compile one too, up to `MOST_PROGRAM_RANKS`. times: simulate it. curves: what a tuner found; then nothing
+    is simulated here. made: rows that say how it was made; the hash of the topology is added. Raises as `synthesize`.
+    """
+    compiled, forest, note = None, None, "No program was asked for."
+    if program and topology.rank_count > MOST_PROGRAM_RANKS:
+        note = _NO_PROGRAM
+    elif program:
+        try:
+            compiled = compile_topology(
+                topology, collective, root, trees=trees, tolerance=tolerance, wish=wish, observer=observer
+            )
+            forest, note = compiled.forest, ""
+        except UnsupportedError as error:
+            note = f"No program: {error.message}."
+    if forest is None:
+        forest = synthesize(
+            topology, collective, root, trees=trees, tolerance=tolerance, wish=wish, observer=observer
+        )
+    stages = Stages(observer)
+    drawn, curves_note = _curves(forest, compiled if times else None, curves)
+    stages.finish("times", drawn)
+    view = _view(forest, compiled, note, drawn, curves_note, made)
+    return ShowResult(forest=forest, program=compiled, view=view)
+
+
+def draw_svg(view: View, picture: Picture) -> str:
+    """The text of an SVG file. Raises InputError where there is nothing to draw, or the extra `show` is missing."""
+    from forestsyn.show.charts import rate_chart, time_chart
+    from forestsyn.show.loads import loads_picture
+    from forestsyn.show.palette import picture_styles
+    from forestsyn.show.render import chart_svg
+    from forestsyn.show.shapes import picture_svg, stacked
+    from forestsyn.show.topology import topology_picture
+    from forestsyn.show.trees import trees_picture
+
+    if picture in (Picture.TIME, Picture.RATE):
+        if not view.curves:
+            raise InputError("there are no times to draw", where="--picture", hint=f"{view.curves_note}")
+        return chart_svg(time_chart(view.curves) if picture is Picture.TIME else rate_chart(view.curves))
+    if picture is Picture.TOPOLOGY:
+        drawing = topology_picture(view.topology, view.cut)
+    elif picture is Picture.TREES:
+        drawing = trees_picture(view.topology, view.phases)
+    else:
+        drawing = stacked([(phase.name, loads_picture(view.topology, phase)) for phase in view.phases])
+    return picture_svg(drawing, styles=picture_styles())
+
+
+def draw_png(view: View, picture: Picture) -> bytes:
+    """The bytes of a PNG file. Raises as `draw_svg`."""
+    from forestsyn.show.render import svg_png
+
+    return svg_png(draw_svg(view, picture))
+
+
+def draw_page(view: View) -> str:
+    """The text of the page. Raises InputError when the extra `show` is missing."""
+    from forestsyn.show.page import page_html
+
+    return page_html(view)
+
+
+def show_summary(result: ShowResult) -> dict[str, Any]:
+    """What `forestsyn show --json` reports: the forest's (or program's) summary, hosts, links, the cut and loads."""
+    view, topology = result.view, result.view.topology
+    summary = compile_summary(result.program) if result.program else forest_summary(result.forest)
+    crossing = crossing_links(topology, view.cut)
+    names = [vertex.name for vertex in topology.vertices]
+    return {
+        **summary,
+        "hosts": host_rows(topology),
+        "links": link_rows(topology),
+        "cut": {
+            "text": view.cut.text,
+            "inside": [names[vertex] for vertex in sorted(smaller_side(topology, view.cut))],
+            "crossing": [
+                {"from": names[link.tail], "to": names[link.head], "bandwidth": str(link.bandwidth)}
+                for link in crossing
+            ],
+        },
+        "loads": [
+            {
+                "phase": phase.name,
+                "links": row.links,
+                "first": row.name,
+                "text": row_name(row),
+                "bandwidth": str(row.bandwidth),
+                "share_of_bound_exact": str(row.share),
+                "share_of_bound": float(row.share),
+            }
+            for phase in view.phases
+            for row in load_rows(topology, phase)
+        ],
+        "curves": msgspec.to_builtins(view.curves),
+    }
+
+
+def host_rows(topology: Topology) -> list[dict[str, Any]]:
+    """Hosts with their devices by kind; hosts that hold the same are one row. `host` is None for the fabric."""
+    held: dict[str | None, dict[str, int]] = {}
+    for vertex in topology.vertices:
+        counts = held.setdefault(vertex.host, {})
+        counts[str(vertex.kind)] = counts.get(str(vertex.kind), 0) + 1
+    rows: dict[object, dict[str, Any]] = {}
+    for host, counts in held.items():
+        key = (host is None, tuple(sorted(counts.items())))
+        row = rows.setdefault(key, {"host": host, "alike": 0, "devices": counts})
+        row["alike"] += 1
+    return list(rows.values())
+
+
+def link_rows(topology: Topology) -> list[dict[str, Any]]:
+    """Links by the kinds of their ends, whether they stay in a host, and bandwidth."""
+    counts: dict[tuple[str, str, bool, Fraction], int] = {}
+    for link in topology.links:
+        tail, head = topology.vertices[link.tail], topology.vertices[link.head]
+        key = str(tail.kind), str(head.kind), tail.host == head.host and tail.host is not None, link.bandwidth
+        counts[key] = counts.get(key, 0) + 1
+    return [
+        {"from": tail, "to": head, "within_host": within, "bandwidth": str(bandwidth), "count": count}
+        for (tail, head, within, bandwidth), count in sorted(
+            counts.items(), key=lambda item: (*item[0][:3], -item[0][3])
+        )
+    ]
+
+
+def _curves(
+    forest: ForestResult, program: CompileResult | None, given: Sequence[Curve]
+) -> tuple[tuple[Curve, ...], str]:
+    if given:
+        sizes = sorted({size for curve in given for size in curve.sizes})
+        own = bound_curves(forest.bound, sizes)
+        kinds = {curve.kind for curve in given}
+        more = tuple(curve for curve in own if curve.kind not in kinds)
+        return (*given, *more), "Predicted times; the bound counts bandwidth only, so that no schedule gets below it."
+    if program is None or not isinstance(program.program, Program):
+        return (), _NO_TIMES
+    curve, profile = forest_curve(program.program, forest.bound.topology)
+    return (curve, *bound_curves(forest.bound, curve.sizes)), (
+        f"Simulated with the costs of profile {profile}, for this one program. Bound and rings count bandwidth only, "
+        "no latency: nothing gets below them."
+    )
+
+
+def _view(
+    forest: ForestResult,
+    program: CompileResult | None,
+    note: str,
+    curves: tuple[Curve, ...],
+    curves_note: str,
+    made: Sequence[tuple[str, str]],
+) -> View:
+    bound = forest.bound
+    topology, optimum = bound.topology, bound.bottleneck
+    root = "" if bound.root is None else f" with root {topology.rank_name(bound.root)}"
+    checked = "bound, trees, schedule, and the program as read back from its text" if program else "bound and trees"
+    return View(
+        title=f"{topology.name}: {bound.collective}{root} over {topology.rank_count:,} ranks",
+        topology=topology,
+        cut=CutView(
+            inside=frozenset(cut_vertices(topology, optimum.cut.inside)),
+            direction=optimum.direction,
+            text=cut_sentence(topology, optimum),
+            bandwidth=optimum.cut.bandwidth,
+        ),
+        figures=_figures(forest, program),
+        sentences=_sentences(forest),
+        phases=_phases(forest),
+        load_over_bound=forest.load_over_bound,
+        curves=curves,
+        curves_note=curves_note,
+        program=_program_rows(program) if program else (),
+        program_note=note,
+        verified=f"Verified: {checked}, each by a checker that shares no code with what made it.",
+        made=(*made, ("topology, SHA-256", topology_hash(topology)), ("rates", topology.rates)),
+    )
+
+
+def _figures(forest: ForestResult, program: CompileResult | None) -> tuple[Figure, ...]:
+    bound = forest.bound
+    factor = bound.collective.busbw_factor(bound.topology.rank_count)
+    over = forest.load_over_bound
+    gain = bound.algbw / bound.ring_algbw
+    figures = [
+        _figure(
+            "Bound, algbw",
+            _two(bound.algbw),
+            "GB/s",
+            f"no schedule is faster; busbw {_two(bound.algbw * factor)} GB/s",
+        ),
+        _figure(
+            "Reached, algbw", _two(forest.algbw), "GB/s", f"{float(100 / over):.2f} % of the bound, by the trees"
+        ),
+        _figure("Load / bound", f"{float(over):.4f}", "", f"exactly {over}; 1 proves that no trees are faster"),
+        _figure("Rings at most, algbw", _two(bound.ring_algbw), "GB/s", f"the bound is {float(gain):.2f} times that"),
+        _figure("Depth", str(forest.depth), "transfers", "in the longest chain, which small messages pay for"),
+        _figure(
+            "Peers",
+            str(forest.peers_per_rank_max),
+            "per rank",
+            f"at most, of {bound.topology.rank_count - 1:,} others",
+        ),
+    ]
+    if program:
+        blocks = f"up to {program.threadblocks_max} of {program.target.threadblocks_max} threadblocks a rank"
+        figures.append(
+            _figure("Channels", str(compile_summary(program)["channels"]), "", f"{program.target.name}; {blocks}")
+        )
+    return tuple(figures)
+
+
+def _figure(name: str, value: str, unit: str, against: str) -> Figure:
+    return Figure(name=name, value=value, unit=unit, against=against)
+
+
+def _two(value: Fraction) -> str:
+    return f"{float(value):,.2f}"
+
+
+def _sentences(forest: ForestResult) -> tuple[tuple[str, str], ...]:
+    bound = forest.bound
+    cuts = dict.fromkeys(cut_sentence(bound.topology, optimum) for optimum in bound.optima)
+    rows = [("Bottleneck", text) for text in cuts]
+    rows.append(
+        (
+            "Rings",
+            f"{ring_sentence(bound.topology, bound.rank_cut)}: {decimal_text(bound.ring_algbw)} GB/s algbw at most",
+        )
+    )
+    rows.append(("Trees", forest.choice.reason))
+    return (*rows, *(("Note", note) for note in bound.topology.notes))
+
+
+def _phases(forest: ForestResult) -> tuple[PhaseView, ...]:
+    views = []
+    for optimum, trees in zip(forest.bound.optima, forest.forests, strict=True):
+        least = trees.chunk_count / optimum.algbw
+        loads = link_loads(forest.bound.topology, trees)
+        views.append(
+            PhaseView(
+                name="Out from the roots" if trees.direction is Direction.OUT else "In to the roots",
+                forest=trees,
+                loads=tuple(
+                    load / link.bandwidth / least
+                    for load, link in zip(loads, forest.bound.topology.links, strict=True)
+                ),
+            )
+        )
+    return tuple(views)
+
+
+def _program_rows(result: CompileResult) -> tuple[tuple[str, str], ...]:
+    summary = compile_summary(result)
+    places = " and ".join(name.replace("_", "-") for name in ("in_place", "out_of_place") if summary[name])
+    return (
+        ("runtime", f"{summary['target']}, protocol {summary['protocol']}, {places}"),
+        ("channels", str(summary["channels"])),
+        ("threadblocks", f"up to {summary['threadblocks_max']} a rank, up to {summary['steps_max']} steps each"),
+        ("chunks", f"{summary['chunks']}; {summary['serves']}"),
+        ("trees", f"{summary['tree_count']:,} distinct, depth {summary['depth']}"),
+        *(("warning", warning) for warning in summary["warnings"]),
+    )
