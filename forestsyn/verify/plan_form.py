@@ -57,7 +57,7 @@ def _check_head(plan: Plan, log: ProgramLog) -> None:
         log.violate("window", text, effect=Effect.LOAD)
     if any(step.operation in PACKETS for step in _all_steps(plan)) and plan.protocol != "LL":
         text = f"it uses packets under protocol '{plan.protocol}'; only LL makes room for their flags in scratch"
-        log.violate("protocol", text)
+        log.violate("protocol", text, blocks=True)
     if plan.collective not in COLLECTIVES:
         log.note(f"the result of '{plan.collective}' is not defined, so only form, progress and races are checked")
     if any(
