@@ -32,9 +32,10 @@ from forestsyn.verify import link_loads
 MOST_PROGRAM_RANKS = 64
 
 _NO_PROGRAM = (
-    f"No program was made, for the network has more than {MOST_PROGRAM_RANKS} ranks; `forestsyn compile` makes it."
+    f"No program was made: the network has more than {MOST_PROGRAM_RANKS} ranks, for which that takes minutes. "
+    "The command forestsyn compile makes it."
 )
-_NO_TIMES = "No times were asked for or none could be predicted; the bound needs none of them."
+_NO_TIMES = "No times were predicted: none were asked for, or there is no program to simulate."
 
 
 class Picture(StrEnum):

@@ -7,6 +7,7 @@ its own. Both charts use the same names, order and colours, so that one legend r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import floor, log10
 from typing import Any
 
@@ -95,7 +96,7 @@ def _chart(curves: Sequence[Curve], field: str, title: str, scale: Spec, label: 
         "autosize": {"type": "fit", "contains": "padding"},
         "data": {"values": _rows(ordered)},
         "encoding": {"x": x},
-        "layer": [_lines(ordered, y, legend), _pointer(ordered, field)],
+        "layer": [_lines(ordered, y, legend), _pointer(ordered, x, field)],
         "config": _config(),
     }
 
@@ -127,37 +128,41 @@ def _lines(ordered: Sequence[Curve], y: Spec, legend: bool) -> Spec:
     }
 
 
-def _pointer(ordered: Sequence[Curve], field: str) -> Spec:
-    """A rule that follows the pointer and tells every curve at that size."""
-    texts = "time_text" if field == "time_us" else "rate_text"
-    pivot = [{"pivot": "name", "value": texts, "groupby": ["size", "size_text"], "op": "max"}]
+def _pointer(ordered: Sequence[Curve], x: Spec, field: str) -> Spec:
+    """A band around each size, seen under the pointer only, that tells every curve there."""
     tooltip = [{"field": "size_text", "type": "nominal", "title": "message size"}]
-    tooltip += [{"field": _escaped(curve.name), "type": "nominal", "title": curve.name} for curve in ordered]
+    tooltip += [
+        {"field": f"curve{number}", "type": "nominal", "title": curve.name} for number, curve in enumerate(ordered)
+    ]
+    pointed = {"type": "point", "fields": ["size"], "on": "pointerover", "clear": "pointerout"}
     return {
-        "transform": pivot,
-        "mark": {"type": "rule", "stroke": "var(--muted)", "strokeWidth": 1},
-        "params": [
-            {
-                "name": "pointed",
-                "select": {
-                    "type": "point",
-                    "fields": ["size"],
-                    "nearest": True,
-                    "on": "pointerover",
-                    "clear": "pointerout",
-                },
-            }
-        ],
+        "data": {"values": _pointed_rows(ordered, field)},
+        "mark": {"type": "rect", "fill": "var(--muted)", "cursor": "crosshair"},
+        "params": [{"name": "pointed", "select": pointed}],
         "encoding": {
+            "x": {**x, "field": "low"},
+            "x2": {"field": "high"},
             "tooltip": tooltip,
-            "opacity": {"condition": {"param": "pointed", "empty": False, "value": 0.8}, "value": 0},
+            "opacity": {"condition": {"param": "pointed", "empty": False, "value": 0.18}, "value": 0},
         },
     }
 
 
-def _escaped(name: str) -> str:
-    """A field whose name may hold dots and brackets."""
-    return "".join(f"\\{character}" if character in "\\.[]'\"" else character for character in name)
+def _pointed_rows(ordered: Sequence[Curve], field: str) -> list[Spec]:
+    """For each size what every curve is there; empty where a curve has no value."""
+    rows: dict[int, Spec] = {}
+    for number, curve in enumerate(ordered):
+        for size, time_us in zip(curve.sizes, curve.times_us, strict=True):
+            row = rows.setdefault(size, {"size": size, "size_text": format_bytes(size)})
+            text = time_text(time_us) if field == "time_us" else f"{size / time_us / 1e3:.4g} GB/s"
+            row[f"curve{number}"] = text
+    nothing = {f"curve{number}": "" for number in range(len(ordered))}
+    sizes = sorted(rows)
+    middles = [round((one * other) ** 0.5) for one, other in pairwise(sizes)]
+    return [
+        nothing | rows[size] | {"low": low, "high": high}
+        for size, low, high in zip(sizes, [sizes[0], *middles], [*middles, sizes[-1]], strict=True)
+    ]
 
 
 def _rows(ordered: Sequence[Curve]) -> list[Spec]:
@@ -165,11 +170,8 @@ def _rows(ordered: Sequence[Curve]) -> list[Spec]:
         {
             "name": curve.name,
             "size": size,
-            "size_text": format_bytes(size),
             "time_us": float(f"{time_us:.6g}"),
-            "time_text": time_text(time_us),
             "algbw": float(f"{size / time_us / 1e3:.6g}"),
-            "rate_text": f"{size / time_us / 1e3:.4g} GB/s",
         }
         for curve in ordered
         for size, time_us in zip(curve.sizes, curve.times_us, strict=True)

@@ -57,7 +57,7 @@ def row_name(row: LoadRow) -> str:
 
 def percent(share: Fraction) -> str:
     """``98.9 %``."""
-    return f"{float(100 * share):.1f} %"
+    return f"{float(100 * share):.1f} %" if share else "0 %"
 
 
 def loads_picture(topology: Topology, phase: PhaseView) -> Picture:

@@ -12,7 +12,7 @@ from forestsyn.show.render import chart_script, template_environment
 from forestsyn.show.series import Curve
 from forestsyn.show.shapes import clean, picture_svg
 from forestsyn.show.topology import topology_picture
-from forestsyn.show.trees import tree_cards
+from forestsyn.show.trees import MOST_FORMS, tree_forms
 from forestsyn.show.view import PhaseView, View
 from forestsyn.units import format_bytes
 
@@ -28,6 +28,8 @@ def page_html(view: View) -> str:
         [("time", time_chart(view.curves, False)), ("rate", rate_chart(view.curves, False))] if view.curves else []
     )
     picture = topology_picture(view.topology, view.cut)
+    phases = [_phase(view, number, phase, Markup) for number, phase in enumerate(view.phases)]
+    widest = max(tree["width"] for phase in phases for tree in phase["trees"])
     text = template.render(
         view=view,
         styles=Markup(styles + asset("picture.css")),
@@ -36,7 +38,8 @@ def page_html(view: View) -> str:
         charts=dict(charts),
         picture=Markup(picture_svg(picture, name="topology")),
         picture_width=picture.width,
-        phases=[_phase(view, number, phase, Markup) for number, phase in enumerate(view.phases)],
+        phases=phases,
+        card_width=round(min(max(widest + 34, 300), 540)),
         legend=legend_entries(view.curves),
         curve_table=_curve_table(view.curves),
         sizes=_sizes(view.curves),
@@ -47,16 +50,20 @@ def page_html(view: View) -> str:
 
 def _phase(view: View, number: int, phase: PhaseView, markup: Any) -> dict[str, Any]:
     rows = load_rows(view.topology, phase)
+    forms = tree_forms(view.topology, phase, MOST_FORMS // len(view.phases))
+    left = forms.count - len(forms.cards)
     return {
         "name": phase.name,
         "trees": [
             {
                 "heading": card.heading,
                 "text": card.text,
+                "width": card.picture.width,
                 "picture": markup(picture_svg(card.picture, name=f"tree-{number}-{place}")),
             }
-            for place, card in enumerate(tree_cards(view.topology, phase))
+            for place, card in enumerate(forms.cards)
         ],
+        "forms": f"{phase.name}: {left:,} other forms of trees are not drawn." if left else "",
         "loads": markup(picture_svg(loads_picture(view.topology, phase), name=f"loads-{number}")),
         "rows": [(row_name(row), f"{float(row.bandwidth):g}", percent(row.share)) for row in rows[:MOST_ROWS]],
         "rest": rest_text(rows),

@@ -18,7 +18,10 @@ FABRIC_STEP, FABRIC_WIDTH, MOST_FABRIC = 76.0, 88.0, 10
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Groups that are not drawn in full: one by its name, or several alike ones. inside: of the shaded side."""
+    """Groups that are not drawn in full: one by its name, or several alike ones.
+
+    like: how they compare with what is drawn in full, in words. inside: all of it is shaded.
+    """
 
     groups: tuple[Group, ...]
     x: float
@@ -103,14 +106,19 @@ def _stacks(
     rest: Sequence[Group], shaded: frozenset[int], full: Sequence[Block]
 ) -> tuple[list[tuple[tuple[Group, ...], str, bool]], int]:
     """Cards as (groups, name of the one they are like, shaded), and how many groups are on none."""
-    likes = {block.group.signature: block.group.name for block in full}
+    likes = {block.group.signature: f"like {block.group.name}" for block in full if block.group.name}
+    unlike = f"differs from {full[0].group.name}" if len(full) == 1 else "of another kind"
     alone = len(rest) <= MOST_ALONE
     found: dict[object, list[Group]] = {}
     for number, group in enumerate(rest):
         side = shaded.isdisjoint(group.members), shaded.issuperset(group.members)
         found.setdefault((number if alone else 0, group.signature, side), []).append(group)
     stacks = [
-        (tuple(members), likes.get(members[0].signature, ""), shaded.issuperset(members[0].members))
+        (
+            tuple(members),
+            likes.get(members[0].signature, unlike if members[0].name else "alike"),
+            shaded.issuperset(members[0].members),
+        )
         for members in found.values()
     ]
     return stacks[:MOST_CARDS], sum(len(members) for members, _, _ in stacks[MOST_CARDS:])

@@ -159,9 +159,13 @@ def _card(topology: Topology, card: Card) -> list[Shape]:
     first, last = card.groups[0], card.groups[-1]
     ends = [group.name or topology.vertices[group.members[0]].name for group in (first, last)]
     title = ends[0] if count == 1 else f"{ends[0]} … {ends[1]}"
-    gpus = sum(topology.vertices[vertex].kind is VertexKind.GPU for vertex in first.members)
-    lines = [title, f"{gpus} GPUs" if count == 1 else f"{count:,} × {gpus} GPUs"]
-    lines.append(f"like {card.like}" if card.like else "alike" if count > 1 or not first.name else "of another kind")
+    kinds = [topology.vertices[vertex].kind for vertex in first.members]
+    gpus, nics = kinds.count(VertexKind.GPU), kinds.count(VertexKind.NIC)
+    lines = [
+        title,
+        f"{count:,} × {gpus} GPUs" if count > 1 else f"{gpus} GPUs{f', {nics} NICs' if nics else ''}",
+        card.like,
+    ]
     for place, text in enumerate(lines):
         shapes.append(
             Label(

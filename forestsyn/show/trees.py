@@ -26,7 +26,7 @@ WHOLE_TREE = 20
 _MOST_ROWS = 20_000
 #: Transfers from the root that are drawn.
 _DEEPEST = 9
-_ROW, _HEIGHT, _GAP = 22.0, 17.0, 34.0
+_ROW, _HEIGHT, _GAP = 22.0, 17.0, 26.0
 
 
 class TreeCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,8 +52,15 @@ class _Branch(msgspec.Struct, frozen=True):
     size: int
 
 
-def tree_cards(topology: Topology, phase: PhaseView) -> tuple[TreeCard, ...]:
-    """The commonest forms of trees of a phase, the commonest first, at most `MOST_FORMS`."""
+class TreeForms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """cards: the commonest forms, the commonest first. count: how many forms there are."""
+
+    cards: tuple[TreeCard, ...]
+    count: int
+
+
+def tree_forms(topology: Topology, phase: PhaseView, most: int = MOST_FORMS) -> TreeForms:
+    """The forms of trees of a phase, at most `most` of them drawn."""
     forest = phase.forest
     forms: dict[object, list[int]] = {}
     hosts = np.unique([str(topology.rank_host(rank)) for rank in range(forest.rank_count)], return_inverse=True)[1]
@@ -64,7 +71,8 @@ def tree_cards(topology: Topology, phase: PhaseView) -> tuple[TreeCard, ...]:
         key = int(forest.multiplicities[row]), away, tuple(np.bincount(depths[row]).tolist())
         forms.setdefault(key, []).append(row)
     common = sorted(forms.values(), key=lambda rows: (-len(rows), rows[0]))
-    return tuple(_card(topology, phase, rows, int(depths[rows[0]].max())) for rows in common[:MOST_FORMS])
+    cards = tuple(_card(topology, phase, rows, int(depths[rows[0]].max())) for rows in common[:most])
+    return TreeForms(cards=cards, count=len(forms))
 
 
 def trees_picture(topology: Topology, phases: Sequence[PhaseView]) -> Picture:
@@ -75,7 +83,7 @@ def trees_picture(topology: Topology, phases: Sequence[PhaseView]) -> Picture:
         x, y, row_height = 20.0, y + row_height, 0.0
         shapes.append(Label(x=x, y=y + 14, text=phase.name, style="heading", anchor="start"))
         y += 34
-        for card in tree_cards(topology, phase):
+        for card in tree_forms(topology, phase).cards:
             if x > 20 and x + card.picture.width > 1180:
                 x, y, row_height = 20.0, y + row_height, 0.0
             shapes.append(Label(x=x, y=y + 12, text=card.heading, style="heading", anchor="start"))
