@@ -54,7 +54,7 @@ def compile_topology(
         topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, wish=wish, observer=observer
     )
     stages = Stages(observer)
-    schedule = _order(result)
+    schedule = ordered(result)
     stages.finish("schedule", schedule)
     program: Program | Plan
     if target == MSCCLPP:
@@ -134,7 +134,7 @@ def _check_ranks(topology: Topology, target: Target) -> None:
         )
 
 
-def _order(result: ForestResult) -> Schedule:
+def ordered(result: ForestResult) -> Schedule:
     """The verified schedule along the forests of all phases."""
     forests = {forest.direction: expanded(forest) for forest in result.forests}
     schedule = lower_forests(
