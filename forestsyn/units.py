@@ -30,3 +30,8 @@ def format_bytes(count: int) -> str:
             return f"{text} {unit}"
         size /= 1024
     raise AssertionError("unreachable: the loop returns at TiB")
+
+
+def format_count(count: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun, e.g. ``1 rank``, ``2 ranks``, ``1,024 ranks``; `plural` where it is not noun + s."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

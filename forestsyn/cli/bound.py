@@ -11,13 +11,14 @@ from forestsyn.cli.options import collective_options, json_option, topology_argu
 from forestsyn.cli.output import Row, print_facts, print_json
 from forestsyn.cli.progress import progress
 from forestsyn.ir.collective import Collective
+from forestsyn.units import format_count
 
 
 @click.command()
 @topology_argument
 @collective_options
 @json_option
-def bound(topology_spec: str, collective: Collective, root: int | None, as_json: bool) -> None:
+def bound(topology_spec: str, collective: Collective, root: int | str | None, as_json: bool) -> None:
     """Print the best throughput that any schedule can reach on T.
 
     The optimum is exact. It comes with the cut that proves it and with the most that an NCCL-style ring could reach.
@@ -28,7 +29,7 @@ def bound(topology_spec: str, collective: Collective, root: int | None, as_json:
     Examples:
       forestsyn bound dgx-a100:2
       forestsyn bound dgx-h100:4 -c allreduce
-      forestsyn bound my-cluster.yaml -c broadcast --root 3 --json
+      forestsyn bound my-cluster.yaml -c broadcast --root n0/gpu3 --json
     """
     from forestsyn.pipeline.bound import bound as solve_bound
     from forestsyn.pipeline.summary import bound_summary
@@ -45,8 +46,9 @@ def bound(topology_spec: str, collective: Collective, root: int | None, as_json:
 
 def title(spec: str, summary: dict[str, Any]) -> str:
     """One line that says what was computed."""
-    root = "" if summary["root"] is None else f" with root {summary['root']}"
-    return f"{spec}: {summary['collective']}{root} over {summary['ranks']} ranks, {summary['rates']} rates"
+    root = "" if summary["root"] is None else f" with root {summary['root']} ({summary['root_name']})"
+    ranks = format_count(summary["ranks"], "rank")
+    return f"{spec}: {summary['collective']}{root} over {ranks}, {summary['rates']} rates"
 
 
 def bound_facts(summary: dict[str, Any]) -> list[Row]:

@@ -19,12 +19,19 @@ from forestsyn.cli.options import (
     topology_argument,
     tree_options,
 )
-from forestsyn.cli.output import Row, print_facts, print_json
+from forestsyn.cli.output import (
+    STANDARD_OUTPUT,
+    Row,
+    check_output,
+    file_facts,
+    output_option,
+    print_facts,
+    print_json,
+    write_output,
+)
 from forestsyn.cli.progress import progress
-from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
-
-_STANDARD_OUTPUT = Path("-")
+from forestsyn.units import format_count
 
 
 @click.command("compile")
@@ -47,15 +54,16 @@ _STANDARD_OUTPUT = Path("-")
     help="How connections move bytes.",
 )
 @byte_option("--min-bytes", "Smallest message that the file offers itself for.")
-@byte_option("--max-bytes", "Largest such message; 0 means no limit.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the program; - is standard output."
+@byte_option(
+    "--max-bytes",
+    "Largest such message; 0 means no limit, for which msccl has no word: there 1T, and 1G for programs with scratch.",
 )
+@output_option("Write the program; - is standard output.")
 @json_option
 def compile_(
     topology_spec: str,
     collective: Collective,
-    root: int | None,
+    root: int | str | None,
     trees: Literal["auto", "exact"] | int,
     tolerance: Fraction,
     max_depth: int | None,
@@ -84,12 +92,9 @@ def compile_(
     from forestsyn.ir.program import Protocol
     from forestsyn.ir.target import ALL_TARGETS
     from forestsyn.pipeline.compile import compile_topology
-    from forestsyn.pipeline.files import check_writable, write_file
     from forestsyn.pipeline.summary import compile_summary
 
-    _check_output(output, as_json)
-    if output not in (None, _STANDARD_OUTPUT):
-        check_writable(output)
+    check_output(output, as_json)
     with progress() as observer:
         topology, loading = load_timed(topology_spec)
         result = compile_topology(
@@ -108,33 +113,23 @@ def compile_(
         )
     summary = compile_summary(result)
     summary["seconds"] = loading | summary["seconds"]
-    if output == _STANDARD_OUTPUT:
-        print(result.text, end="")
-    elif output is not None:
-        write_file(output, result.text)
-        summary["files"] = [str(output)]
+    summary["files"] = write_output(output, result.text)
     if as_json:
         print_json(summary)
     else:
-        facts = [*bound_facts(summary), *forest_facts(summary), *_program_facts(summary)]
-        print_facts(title(topology_spec, summary), facts, error_stream=output == _STANDARD_OUTPUT)
-
-
-def _check_output(output: Path | None, as_json: bool) -> None:
-    if as_json and output == _STANDARD_OUTPUT:
-        raise InputError("--json and -o - both want standard output", where="-o", hint="write the program to a file")
+        facts = [*bound_facts(summary), *forest_facts(summary), *_program_facts(summary), *file_facts(output)]
+        print_facts(title(topology_spec, summary), facts, error_stream=output == STANDARD_OUTPUT)
 
 
 def _program_facts(summary: dict[str, Any]) -> list[Row]:
     places = [name for name in ("in_place", "out_of_place") if summary[name]]
-    blocks, steps = summary["threadblocks_max"], summary["steps_max"]
-    files = ", ".join(summary["files"]) or "none written; name one with -o FILE"
+    blocks, steps = summary["threadblocks_max"], format_count(summary["steps_max"], "step")
     return [
         ("program", f"{summary['target']}, {summary['protocol']}, {' and '.join(places).replace('_', '-')}"),
-        ("channels", f"{summary['channels']}, up to {blocks} threadblocks a rank and {steps} steps each"),
-        ("chunks", f"{summary['chunks']}; {summary['serves']}"),
+        ("channels", f"{summary['channels']}, up to {format_count(blocks, 'threadblock')} a rank and {steps} each"),
+        ("chunks", f"{summary['chunks']:,}; {summary['serves']}"),
+        ("messages", summary["window"]),
         ("verified", "bound, trees, schedule, and the program as read back from its text"),
         ("time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in summary["seconds"].items())),
         *(("warning", warning) for warning in summary["warnings"]),
-        ("file", files),
     ]

@@ -13,6 +13,7 @@ from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?(?:/\d{1,9})?)(\s*%)?", re.ASCII)
+_RANK = re.compile(r"-?\d{1,9}", re.ASCII)
 _BYTES = re.compile(r"(\d{1,19})\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE | re.ASCII)
 _EXPONENTS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _MOST_BYTES = 1 << 62
@@ -37,7 +38,12 @@ def collective_options(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=lambda _context, _option, value: Collective(value),
         help="What the ranks do.",
     )
-    root = click.option("--root", type=int, metavar="RANK", help="Root of broadcast and reduce.  [default: 0]")
+    root = click.option(
+        "--root",
+        metavar="RANK",
+        callback=lambda _context, _option, value: parse_root(value),
+        help="Root of broadcast and reduce, by number or name.  [default: 0]",
+    )
     return collective(root(command))
 
 
@@ -90,6 +96,13 @@ def byte_option(name: str, text: str) -> Callable[..., Any]:
         callback=lambda _context, _option, value: parse_bytes(value, name),
         help=text,
     )
+
+
+def parse_root(text: str | None) -> int | str | None:
+    """A rank by its number, or the name of one; only the topology can tell whether it exists."""
+    if text is not None and _RANK.fullmatch(text):
+        return int(text)
+    return text
 
 
 def parse_share(text: str, where: str) -> Fraction:

@@ -1,13 +1,21 @@
-"""How results reach people and scripts: tables on a terminal, plain lines in a pipe, JSON on request."""
+"""How results reach people and scripts: tables on a terminal, plain lines in a pipe, JSON on request, files with -o."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import click
+
+from forestsyn.errors import InputError
+
 Row = tuple[str, str]
+
+#: What `-o -` names.
+STANDARD_OUTPUT = Path("-")
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -26,6 +34,42 @@ def print_facts(title: str, facts: Iterable[Row], *, error_stream: bool = False)
     print(title, file=stream)
     for name, value in rows:
         print(f"  {name:<{width}}{value}", file=stream)
+
+
+def output_option(text: str) -> Callable[..., Any]:
+    """Add `-o`."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help=text)
+
+
+def check_output(output: Path | None, as_json: bool) -> None:
+    """Refuse before any work what `write_output` could not do. Raises InputError."""
+    from forestsyn.pipeline.files import check_writable
+
+    if output == STANDARD_OUTPUT:
+        if as_json:
+            raise InputError("--json and -o - both want standard output", where="-o", hint="write to a file")
+    elif output is not None:
+        check_writable(output)
+
+
+def write_output(output: Path | None, text: str) -> list[str]:
+    """Write what `-o` asks for, `text` to a file or to standard output; the names of the files."""
+    from forestsyn.pipeline.files import write_file
+
+    if output is None:
+        return []
+    if output == STANDARD_OUTPUT:
+        print(text, end="")
+        return []
+    write_file(output, text)
+    return [str(output)]
+
+
+def file_facts(output: Path | None) -> list[Row]:
+    """Where the result went."""
+    if output == STANDARD_OUTPUT:
+        return [("file", "standard output")]
+    return [("file", str(output) if output else "none written; name one with -o FILE")]
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

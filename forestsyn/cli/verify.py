@@ -12,6 +12,7 @@ from forestsyn.cli.options import json_option
 from forestsyn.cli.output import print_json
 from forestsyn.cli.progress import progress
 from forestsyn.errors import InputError, VerificationError
+from forestsyn.units import format_count
 
 if TYPE_CHECKING:
     from forestsyn.verify import Report
@@ -29,6 +30,7 @@ def verify(files: tuple[Path, ...], target: str | None, as_json: bool) -> int:
     """Check MSCCL XML files and MSCCL++ execution plans (JSON), whoever wrote them.
 
     Checked are form, limits and offsets, the pairing of both ends, deadlock, races, and the result on every rank.
+    A file named - is standard input.
     One line per file says which runtimes accept it; what was found follows, with rank, threadblock, step and chunk.
     The exit code is 5 if a file is rejected, else 2 if one cannot be read, else 0.
 
@@ -37,6 +39,7 @@ def verify(files: tuple[Path, ...], target: str | None, as_json: bool) -> int:
       forestsyn verify allreduce.xml
       forestsyn verify schedules/*.xml --target executor
       forestsyn verify plan.json
+      forestsyn compile dgx1v -o - | forestsyn verify -
       forestsyn verify --json suspicious.xml | jq .files[0].violations
     """
     from forestsyn.pipeline.verify_file import verify_file
@@ -97,9 +100,13 @@ def _violation_lines(verdict: dict[str, Any]) -> list[str]:
             key = (", ".join(violation["runtimes"]), violation["kind"])
             partial.setdefault(key, []).append(violation["message"])
     for (runtimes, kind), messages in partial.items():
-        more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
-        lines.append(f"not for {runtimes}, {kind}: {messages[0]}{more}")
+        lines.append(f"not for {runtimes}, {kind}: {messages[0]}{_elsewhere(len(messages) - 1)}")
     return lines
+
+
+def _elsewhere(count: int) -> str:
+    """The report lists so many per kind at most; a note counts the rest."""
+    return f"; the same fault in {format_count(count, 'more place')}, which --json lists" if count else ""
 
 
 def _but(others: list[str]) -> str:

@@ -8,17 +8,17 @@ from forestsyn.core.shares import solve_shares
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.results import BoundResult
-from forestsyn.pipeline.stages import Observer, Stages, resolve_root
+from forestsyn.pipeline.stages import Observer, Root, Stages, resolve_root
 from forestsyn.verify import verify_optimum
 from forestsyn.verify.shares import verify_shares
 
 
 def bound(
-    topology: Topology, collective: Collective, root: int | None = None, *, observer: Observer | None = None
+    topology: Topology, collective: Collective, root: Root = None, *, observer: Observer | None = None
 ) -> BoundResult:
     """The exact optimum of `collective` on `topology`, with the cut that proves it.
 
-    root: the rank of broadcast and reduce (0 unless given). Raises InputError for a wrong root and InfeasibleError
+    root: the rank of broadcast and reduce, by number or name (0 unless given). Raises InputError for a wrong root and InfeasibleError
     when some rank cannot reach another.
     """
     stages = Stages(observer)

@@ -19,7 +19,8 @@ from forestsyn.ir.turns import expanded
 from forestsyn.lowering import lower_forests, lower_schedule
 from forestsyn.lowering.onesided import lower_plan
 from forestsyn.pipeline.results import CompileResult, ForestResult
-from forestsyn.pipeline.stages import Observer, Stages
+from forestsyn.pipeline.size import check_forest_size, check_text_size
+from forestsyn.pipeline.stages import Observer, Root, Stages
 from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
 from forestsyn.pipeline.verify_file import verify_own_text
 from forestsyn.units import format_bytes
@@ -31,7 +32,7 @@ _NAME_MAXIMUM = 63
 def compile_topology(
     topology: Topology,
     collective: Collective,
-    root: int | None = None,
+    root: Root = None,
     *,
     trees: Trees = "auto",
     tolerance: Fraction = TOLERANCE,
@@ -53,6 +54,7 @@ def compile_topology(
     result = synthesize(
         topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, wish=wish, observer=observer
     )
+    check_forest_size(result, target)
     stages = Stages(observer)
     schedule = ordered(result)
     stages.finish("schedule", schedule)
@@ -79,6 +81,7 @@ def compile_topology(
         )
     stages.finish("program", program)
     text = emit_mscclpp_json(program) if isinstance(program, Plan) else emit_msccl_xml(program, target)
+    check_text_size(text, target)
     stages.finish("text", text)
     report = verify_own_text(text, source=program.name, target=target.name, root=result.bound.root)
     stages.finish("check program", report)

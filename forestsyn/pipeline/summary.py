@@ -21,6 +21,7 @@ from forestsyn.ir.program import Program
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.names import cut_sentence, cut_vertices, ring_sentence, shares_sentence, vertex_names
 from forestsyn.pipeline.results import BoundResult, CompileResult, ForestResult
+from forestsyn.pipeline.window import window_sentence
 from forestsyn.units import format_bytes
 
 Summary = dict[str, Any]
@@ -37,6 +38,7 @@ def bound_summary(result: BoundResult) -> Summary:
         "notes": list(topology.notes),
         "collective": str(result.collective),
         "root": result.root,
+        "root_name": None if result.root is None else topology.rank_name(result.root),
         **_bandwidths(result.collective, topology.rank_count, result.inverse_rate, result.algbw),
         "limit_algbw_exact": str(result.limit_algbw),
         "limit_algbw_GBps": float(result.limit_algbw),
@@ -95,6 +97,7 @@ def _program_facts(result: CompileResult, program: Program) -> Summary:
         "out_of_place": program.out_of_place,
         "minimum_bytes": program.minimum_bytes,
         "maximum_bytes": program.maximum_bytes,
+        "window": window_sentence(program, result.target),
         "chunks": program.chunk_count,
         "element_count_divisor": divisor,
         "serves_powers_of_two_from": divisor if divisor & (divisor - 1) == 0 else None,
@@ -109,15 +112,16 @@ def _plan_facts(plan: Plan) -> Summary:
     gpu = plan.gpus[0]
     chunks = max(gpu.input_chunks, gpu.output_chunks)
     divisor = plan.buffer_alignment * chunks
-    window = f"{format_bytes(plan.minimum_bytes)} to {format_bytes(plan.maximum_bytes)}"
+    window = f"from {format_bytes(plan.minimum_bytes)} up to {format_bytes(plan.maximum_bytes)}"
     return {
         "in_place": plan.in_place,
         "out_of_place": not plan.in_place,
         "minimum_bytes": plan.minimum_bytes,
         "maximum_bytes": plan.maximum_bytes,
+        "window": window,
         "chunks": chunks,
         "byte_count_divisor": divisor,
-        "serves": f"serves messages of {window} whose bytes are divisible by {divisor:,}",
+        "serves": f"serves messages whose bytes are divisible by {divisor:,}",
         "channels": max(sum(len(channels.connected_to) for channels in own.channels) for own in plan.gpus),
         "scratch_chunks_max": max(own.scratch_chunks for own in plan.gpus),
     }

@@ -10,7 +10,7 @@ from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.bound import bound
 from forestsyn.pipeline.results import ForestResult
-from forestsyn.pipeline.stages import Observer, Stages
+from forestsyn.pipeline.stages import Observer, Root, Stages
 from forestsyn.verify import forest_load, verify_forest
 
 #: How many trees each root may have: the fewest within a tolerance, as many as the optimum takes, or a number.
@@ -23,7 +23,7 @@ TOLERANCE = Fraction(1, 50)
 def synthesize(
     topology: Topology,
     collective: Collective,
-    root: int | None = None,
+    root: Root = None,
     *,
     trees: Trees = "auto",
     tolerance: Fraction = TOLERANCE,

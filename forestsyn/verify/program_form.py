@@ -75,7 +75,10 @@ def _check_offer(program: Program, runtime: Runtime, log: ProgramLog) -> None:
             message = f"minBytes {low} is greater than maxBytes {high}"
             log.violate("window", message, effect=Effect.LOAD, runtimes=only)
         elif low == high:
-            message = f"{runtime.name} never selects it: it takes sizes {low} <= n < {high} only (0 is no exception)"
+            message = (
+                f"{runtime.name} never selects it: it takes messages from minBytes up to, but not including, maxBytes, "
+                f"and both are {low}{'; 0 does not mean no limit there' if high == 0 else ''}"
+            )
             log.violate("window", message, runtimes=only)
         if program.collective == "alltoall" and program.in_place:
             log.violate("place", "an in-place alltoall is refused", effect=Effect.LOAD, runtimes=only)

@@ -75,7 +75,7 @@ def _check_operations(threadblock: Threadblock, place: Place, runtimes: list[Run
         if used <= runtime.operations:
             continue
         refused = sorted(operation.value for operation in used - runtime.operations)
-        message = f"{runtime.name} loads but cannot run the step types {', '.join(refused)}"
+        message = f"{runtime.name} loads but cannot run steps of type {' and '.join(refused)}"
         log.violate("operation", message, place, runtimes=(runtime.name,))
 
 
