@@ -56,7 +56,7 @@ from forestsyn.units import format_count
 @byte_option("--min-bytes", "Smallest message that the file offers itself for.")
 @byte_option(
     "--max-bytes",
-    "Largest such message; 0 means no limit, for which msccl has no word: there 1T, and 1G for programs with scratch.",
+    "Largest such message; 0 means no limit, and for msccl, which has no such word, 1T, or 1G with scratch.",
 )
 @output_option("Write the program; - is standard output.")
 @json_option

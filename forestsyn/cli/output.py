@@ -1,4 +1,4 @@
-"""How results reach people and scripts: tables on a terminal, plain lines in a pipe, JSON on request, files with -o."""
+"""How results reach people and scripts: tables on a terminal, plain lines in a pipe, JSON on request, files by -o."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import msgspec
 from forestsyn.errors import InputError
 from forestsyn.frontend.document import Document
 from forestsyn.frontend.rates import Rates
+from forestsyn.frontend.schema import OTHER_SPELLINGS
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 Path = tuple[str | int, ...]
@@ -47,6 +48,7 @@ def _explain(text: str, document: Document, base: Path, struct: type[msgspec.Str
         valid = sorted(_fields_at(struct, path))
         near = difflib.get_close_matches(unknown[1], valid, n=1, cutoff=0.6)
         hint = f"did you mean '{near[0]}'?" if near else f"keys here: {', '.join(valid)}"
+        hint = OTHER_SPELLINGS.get(unknown[1].replace("_", "-"), hint)
         where = document.where(*base, *path, unknown[1])
         return InputError(f"the key '{unknown[1][:80]}' is unknown here", where=where, hint=hint)
     missing = re.fullmatch(r"Object missing required field `(.*)`", problem)

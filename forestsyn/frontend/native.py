@@ -18,6 +18,7 @@ from forestsyn.frontend.schema import SwitchDefaults, TopologyFile
 from forestsyn.frontend.shaped import add_shape, shape_names, shape_text
 from forestsyn.frontend.speeds import SpeedReader
 from forestsyn.ir.topology import Topology, VertexKind
+from forestsyn.units import format_count
 
 VERSION = 1
 _FILE_ENDINGS = (".yaml", ".yml", ".json")
@@ -39,7 +40,9 @@ def load_topology(spec: str) -> Topology:
     """The topology of a file, a catalog machine (`dgx-a100:2`) or a shape (`torus:4x4`). Raises InputError."""
     if _names_file(spec):
         return parse_topology(read_text(Path(spec)), source=spec)
-    return _complete(*_read_spec(spec))
+    document, sizes = _read_spec(spec)
+    with located(spec[:80]):
+        return _complete(document, sizes)
 
 
 def parse_topology(text: str, *, source: str) -> Topology:
@@ -112,13 +115,19 @@ def _parameters(file: TopologyFile, document: Document, sizes: tuple[int, ...]) 
     for name in values:
         if not (name.isascii() and name.isidentifier()):
             raise InputError(f"the parameter name {name[:40]!r} is not accepted", where=document.where("parameters"))
+    machine = document.source.removesuffix(".yaml")
+    where = None if sizes else document.source  # sizes stand in the command or another file
     if sizes and len(sizes) != len(values):
         takes = f"takes {len(values)} ({' x '.join(values)})" if values else "takes none"
-        raise InputError(f"{len(sizes)} sizes are given after ':', this machine {takes}", where=document.source)
+        raise InputError(f"found {format_count(len(sizes), 'size')} after ':', {machine} {takes}", where=where)
     values.update(zip(values, sizes, strict=False))
     for name, value in values.items():
         if not 1 <= value <= MAXIMUM_VERTICES:
-            raise InputError(f"{name} is {value:,}, expected 1 to {MAXIMUM_VERTICES:,}", where=document.source)
+            raise InputError(
+                f"{name} is {value:,}, expected 1 to {MAXIMUM_VERTICES:,}",
+                where=where,
+                hint=f"give 1 or more, as in {machine}:{'x'.join('2' for _ in values)}" if sizes else None,
+            )
     return values
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from forestsyn.frontend.components import mutually_reachable
 from forestsyn.ir.topology import Topology, VertexKind
-from forestsyn.units import format_bandwidth
+from forestsyn.units import format_bandwidth, format_count
 
 
 class RankBandwidth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,9 +128,10 @@ def _has_inner_link(topology: Topology, nic: int, neighbours: list[set[int]]) ->
 
 def _lines(report: TopologyReport) -> list[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in report.vertices.items())
+    hosts = format_count(len(report.hosts), "host") if report.hosts else "no named hosts"
     lines = [
-        f"{report.name}: {len(report.ranks)} ranks on {len(report.hosts) or 'no named'} hosts",
-        f"vertices: {kinds}; {report.links} directed links; rates: {report.rates}",
+        f"{report.name}: {format_count(len(report.ranks), 'rank')} on {hosts}",
+        f"vertices: {kinds}; {format_count(report.links, 'directed link')}; rates: {report.rates}",
         *_bandwidth_lines(report),
     ]
     lines += _listed("relay GPUs", report.relays)
@@ -140,9 +141,9 @@ def _lines(report: TopologyReport) -> list[str]:
     lines += _listed("unused switches", report.unused_switches)
     if len(report.sides) > 1:
         lines.append("NOT CONNECTED: these groups of ranks cannot reach each other both ways:")
-        lines += [f"  {len(side)} ranks: {_some(side)}" for side in report.sides[:8]]
+        lines += [f"  {format_count(len(side), 'rank')}: {_some(side)}" for side in report.sides[:8]]
         if len(report.sides) > 8:
-            lines.append(f"  and {len(report.sides) - 8} groups more")
+            lines.append(f"  and {format_count(len(report.sides) - 8, 'more group')}")
     lines += [f"note: {note}" for note in report.notes]
     return lines
 
@@ -154,7 +155,8 @@ def _bandwidth_lines(report: TopologyReport) -> list[str]:
         groups.setdefault((rank.send, rank.receive), []).append(rank.name)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
-        f"{len(names)} ranks send {format_bandwidth(send)}, receive {format_bandwidth(receive)}: {_some(names)}"
+        f"{format_count(len(names), 'rank')} can send {format_bandwidth(send)}, receive {format_bandwidth(receive)}: "
+        f"{_some(names)}"
         for (send, receive), names in ordered
     ]
 
@@ -169,4 +171,4 @@ def _listed(title: str, names: list[str] | tuple[str, ...]) -> list[str]:
 
 
 def _some(names: list[str] | tuple[str, ...]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return ", ".join(names[:6]) + (f" and {len(names) - 6:,} more" if len(names) > 6 else "")

@@ -148,6 +148,12 @@ class RailShape(Strict, frozen=True, kw_only=True):
     oversubscription: Whole = 1
 
 
+#: Words of the command line that a file says differently.
+OTHER_SPELLINGS = {
+    "leaf-spine": "write fat-tree: {leaves: 4, gpus: 8} with link: {bw: 50}, or use: leaf-spine:4x8",
+}
+
+
 class TopologyFile(
     Strict, frozen=True, kw_only=True, rename={"fat_tree": "fat-tree", "rail_optimized": "rail-optimized"}
 ):

@@ -20,10 +20,8 @@ import numpy.typing as npt
 from forestsyn.errors import UnsupportedError
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
+from forestsyn.lowering.remedies import remedy
 from forestsyn.lowering.resources import Resources
-
-#: What a user can do when a limit is exceeded.
-FEWER_TREES = "use fewer trees (--trees auto, or a smaller --trees K), or another target: msccl holds the most steps"
 
 
 def channel_choices(schedule: Schedule, target: Target, resources: Resources) -> Iterator[list[int]]:
@@ -90,7 +88,7 @@ def _too_many(schedule: Schedule, target: Target, transfer: int, needed: int) ->
         limit="channels_max",
         value=needed,
         rank=source,
-        hint=FEWER_TREES,
+        hint=remedy(target, "channels_max"),
     )
 
 

@@ -12,11 +12,11 @@ from forestsyn.ir.program import Operation, Program, Protocol, RankProgram, Thre
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
 from forestsyn.lowering.chains import join_transfers
-from forestsyn.lowering.channels import FEWER_TREES
 from forestsyn.lowering.dependencies import number_steps
 from forestsyn.lowering.instances import replicate
 from forestsyn.lowering.pieces import cut_pieces
 from forestsyn.lowering.placement import Placement
+from forestsyn.lowering.remedies import remedy
 from forestsyn.lowering.resources import LEAST, Resources
 from forestsyn.lowering.steps import Draft, draft_steps
 from forestsyn.lowering.threadblocks import Block, choose_threadblocks
@@ -135,10 +135,10 @@ def _check_rank(target: Target, rank: int, program: RankProgram, rank_count: int
 
 def _refusal(target: Target, limit: str, value: int, what: str, noun: str, rank: int | None) -> UnsupportedError:
     return UnsupportedError(
-        f"{what} needs {value} {noun}, {target.name} has at most {getattr(target, limit)}",
+        f"{what} needs {value:,} {noun}, {target.name} has at most {getattr(target, limit):,}",
         target=target.name,
         limit=limit,
         value=value,
         rank=rank,
-        hint=FEWER_TREES,
+        hint=remedy(target, limit),
     )

@@ -24,8 +24,9 @@ from forestsyn.errors import UnsupportedError
 from forestsyn.ir.program import Operation
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
-from forestsyn.lowering.channels import FEWER_TREES, channel_choices
+from forestsyn.lowering.channels import channel_choices
 from forestsyn.lowering.matching import match_heaviest
+from forestsyn.lowering.remedies import remedy
 from forestsyn.lowering.resources import Resources
 
 
@@ -189,7 +190,7 @@ def _refuse(target: Target, limit: str, value: int, what: str, rank: int, noun: 
         limit=limit,
         value=value,
         rank=rank,
-        hint=FEWER_TREES,
+        hint=remedy(target, limit),
     )
 
 

@@ -18,8 +18,8 @@ def bound(
 ) -> BoundResult:
     """The exact optimum of `collective` on `topology`, with the cut that proves it.
 
-    root: the rank of broadcast and reduce, by number or name (0 unless given). Raises InputError for a wrong root and InfeasibleError
-    when some rank cannot reach another.
+    root: the rank of broadcast and reduce, by number or name (0 unless given).
+    Raises InputError for a wrong root and InfeasibleError when some rank cannot reach another.
     """
     stages = Stages(observer)
     root = resolve_root(topology, collective, root)

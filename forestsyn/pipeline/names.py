@@ -10,6 +10,7 @@ from forestsyn.core.shares import Shares
 from forestsyn.ir.forest import Direction, Optimum
 from forestsyn.ir.network import Cut
 from forestsyn.ir.topology import Topology
+from forestsyn.units import format_count
 
 _NAMED = 6
 
@@ -47,8 +48,8 @@ def shares_sentence(shares: Shares) -> str:
             f"equal, 1/{len(shares.weights)} of the data each{', which is best' if shares.is_optimal else ''}{proof}"
         )
     counts = sorted(Counter(shares.shares).items(), reverse=True)
-    told = ", ".join(f"{share} at {count} rank{'s' * (count > 1)}" for share, count in counts[:_NAMED])
-    rest = f" and {len(counts) - _NAMED} more sizes" if len(counts) > _NAMED else ""
+    told = ", ".join(f"{share} at {format_count(count, 'rank')}" for share, count in counts[:_NAMED])
+    rest = f" and {format_count(len(counts) - _NAMED, 'more size')}" if len(counts) > _NAMED else ""
     gain = float(100 * (shares.algbw / shares.equal_algbw - 1))
     equal = decimal_text(shares.equal_algbw)
     return f"unequal, {told}{rest}: {gain:.3g} % above equal roots ({equal} GB/s algbw){proof}"

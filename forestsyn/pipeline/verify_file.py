@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import msgspec
 
 from forestsyn.errors import InputError
-from forestsyn.frontend.msccl_xml import BYTES_MAX, parse_msccl_xml
+from forestsyn.frontend import msccl_xml, mscclpp_json
+from forestsyn.frontend.msccl_xml import parse_msccl_xml
 from forestsyn.frontend.mscclpp_json import parse_mscclpp_json
 from forestsyn.ir.target import MSCCLPP
 from forestsyn.verify import Report, verify_plan, verify_program
 
+_STANDARD_INPUT = "standard input"
+_READ_MAX = max(msccl_xml.BYTES_MAX, mscclpp_json.BYTES_MAX) + 1
+
 
 def verify_file(path: Path, *, target: str | None = None) -> Report:
-    """The verdict on a file, for one runtime or for all that read its format.
+    """The verdict on a file, or on standard input for ``-``, for one runtime or for all that read its format.
 
     target: None takes a JSON object for an execution plan of MSCCL++ and all else for MSCCL XML.
 
     Raises InputError when the file cannot be read; whatever it holds gives a report.
     """
+    source = _STANDARD_INPUT if path == Path("-") else str(path)
     try:
-        with path.open("rb") as stream:
-            data = stream.read(BYTES_MAX + 1)  # the reader refuses one byte too many; a device may never end
+        data = _read(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(f"cannot read the file: {reason}", where=str(path)) from error
+        raise InputError(f"cannot read the file: {reason}", where=source) from error
     if target == MSCCLPP.name or (target is None and data.lstrip()[:1] == b"{"):
-        found = parse_mscclpp_json(data, source=str(path))
+        found = parse_mscclpp_json(data, source=source)
         return verify_plan(found.plan, source=found.source, findings=found.findings)
-    read = parse_msccl_xml(data, source=str(path))
+    read = parse_msccl_xml(data, source=source)
     return verify_program(read.program, source=read.source, findings=read.findings, target=target)
+
+
+def _read(path: Path) -> bytes:
+    """One byte more than the readers take at most, which they refuse; a device may never end."""
+    if path == Path("-"):
+        return sys.stdin.buffer.read(_READ_MAX)
+    with path.open("rb") as stream:
+        return stream.read(_READ_MAX)
 
 
 def verify_own_text(text: str, *, source: str, target: str, root: int | None) -> Report:

@@ -75,10 +75,8 @@ def _check_offer(program: Program, runtime: Runtime, log: ProgramLog) -> None:
             message = f"minBytes {low} is greater than maxBytes {high}"
             log.violate("window", message, effect=Effect.LOAD, runtimes=only)
         elif low == high:
-            message = (
-                f"{runtime.name} never selects it: it takes messages from minBytes up to, but not including, maxBytes, "
-                f"and both are {low}{'; 0 does not mean no limit there' if high == 0 else ''}"
-            )
+            message = f"{runtime.name} never selects it: no message has at least {low} and fewer than {high} bytes"
+            message += "" if high else "; maxBytes 0 does not mean 'no limit' there"
             log.violate("window", message, runtimes=only)
         if program.collective == "alltoall" and program.in_place:
             log.violate("place", "an in-place alltoall is refused", effect=Effect.LOAD, runtimes=only)

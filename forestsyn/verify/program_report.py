@@ -9,6 +9,7 @@ import msgspec
 
 from forestsyn.errors import VerificationError
 from forestsyn.ir.program import Location
+from forestsyn.units import format_count
 from forestsyn.verify.runtime_limits import RUNTIMES
 
 #: Of one kind; a broken generator repeats its fault on every rank.
@@ -81,9 +82,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Raises VerificationError with all violations unless the program is accepted."""
         if self.accepted:
             return
-        count = len(self.violations)
         raise VerificationError(
-            f"the program is rejected: {count} violation{'s' if count != 1 else ''}",
+            f"the program is rejected: {format_count(len(self.violations), 'violation')}",
             violations=[f"{violation.kind}: {violation.message}" for violation in self.violations],
             where=self.source,
         )
@@ -189,7 +189,9 @@ class ProgramLog:
         """Everything found so far."""
         for kind, count in self._counts.items():
             if count > VIOLATIONS_PER_KIND:
-                self.note(f"{count - VIOLATIONS_PER_KIND} more violations of kind '{kind}' are not listed")
+                self.note(
+                    f"{format_count(count - VIOLATIONS_PER_KIND, 'more violation')} of kind '{kind}', not listed"
+                )
         return Report(
             source=source,
             runtimes=self.runtimes,

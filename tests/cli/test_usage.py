@@ -54,7 +54,7 @@ def test_wrong_trees(text: str) -> None:
     [
         (("bound",), "Missing argument 'T'"),
         (("bound", "dgx1v", "-c", "alltoall"), "'alltoall' is not one of"),
-        (("bound", "dgx1v", "--root", "x"), "'x' is not a valid integer"),
+        (("bound", "dgx1v", "-c", "reduce", "--root", "x"), "'x' is no rank of dgx1v"),
         (("bound", "dgx1v", "--root", "1"), "allgather has no root"),
         (("bound", "dgx1v", "-c", "reduce", "--root", "8"), "there is no rank 8; dgx1v has ranks 0 to 7"),
         (("bound", "dgx1v", "-c", "reduce", "--root", "-1"), "there is no rank -1"),

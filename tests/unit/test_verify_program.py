@@ -100,7 +100,7 @@ def test_violations_are_machine_readable() -> None:
 def test_violations_of_one_kind_are_capped() -> None:
     report = verify_program(ring_allreduce(12), target="rccl")
     assert len(report.violations) == 10
-    assert report.notes == ("2 more violations of kind 'operation' are not listed",)
+    assert report.notes == ("2 more violations of kind 'operation', not listed",)
 
 
 def test_a_report_is_the_same_each_time() -> None:
