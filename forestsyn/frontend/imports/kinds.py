@@ -41,6 +41,21 @@ class Helper(msgspec.Struct, frozen=True):
     text: str
 
 
+class HostTemplate(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of host, read from a file of its own, for readers of fabrics.
+
+    pattern: the hosts it stands for (`*`, `?`). template: as under `templates` of a native file. ports: its devices
+    that can join a fabric, in order: the NICs, or the GPUs where it has no NIC. guesses: paths inside `template`.
+    """
+
+    pattern: str
+    name: str
+    template: dict[str, Any]
+    ports: tuple[str, ...]
+    guesses: tuple[Guess, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The answers that the user gave. None: not given; a reader then asks (`Found.missing`) or guesses aloud."""
 
@@ -70,6 +85,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     #: Attributes of a generic graph: the one that holds the bandwidth and the one that marks GPUs.
     capacity_attribute: str | None = None
     gpu_attribute: str | None = None
+    #: Unit of plain numbers in a generic graph: `Gb/s`.
+    unit: str | None = None
+    #: How many hosts, for files that describe one and a way to join them.
+    hosts: int | None = None
+    #: Down over up bandwidth of a switch, for files that name switches only; one number, or one a level: `1,2`.
+    oversubscription: str | None = None
+    #: The kinds of host on the fabric.
+    templates: tuple[HostTemplate, ...] = ()
     #: Other texts about the same machine.
     helpers: tuple[Helper, ...] = ()
 
