@@ -27,7 +27,7 @@ COLOURS: dict[str, tuple[str, str]] = {
     "switch-edge": ("#6f5bb0", "#a896e6"),
     "cpu": ("#efe6da", "#4a3d2a"),
     "cpu-edge": ("#94703c", "#cfa768"),
-    "peer": ("#7d93b3", "#6f86a8"),
+    "peer": ("#6c83a6", "#6f86a8"),
     "network": ("#2b8570", "#4fae98"),
     "pcie": ("#a98450", "#b0905f"),
     "hot": ("#c8321f", "#ff7d66"),
