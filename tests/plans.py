@@ -11,6 +11,7 @@ import msgspec
 
 from forestsyn.frontend import load_topology
 from forestsyn.ir.collective import Collective
+from forestsyn.ir.forest import Direction
 from forestsyn.ir.plan import (
     BlockBuffers,
     BlockChannels,
@@ -26,8 +27,10 @@ from forestsyn.ir.plan import (
 from forestsyn.ir.program import Buffer, Protocol
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.topology import Topology
+from forestsyn.ir.turns import expanded
+from forestsyn.lowering import lower_forests
 from forestsyn.lowering.onesided import lower_plan
-from forestsyn.pipeline.compile import _order, port_pairs
+from forestsyn.pipeline.compile import port_pairs
 from forestsyn.pipeline.synthesize import synthesize
 
 replace = msgspec.structs.replace
@@ -38,7 +41,15 @@ Edit = Callable[[Sequence[PlanStep]], Sequence[PlanStep]]
 def scheduled(machine: str, collective: Collective) -> tuple[Topology, Schedule]:
     """The schedule that the compiler makes for a machine of the catalog."""
     topology = load_topology(machine)
-    return topology, _order(synthesize(topology, collective, None, chunked=True))
+    result = synthesize(topology, collective, None, chunked=True)
+    forests = {forest.direction: expanded(forest) for forest in result.forests}
+    schedule = lower_forests(
+        collective,
+        out_forest=forests.get(Direction.OUT),
+        in_forest=forests.get(Direction.IN),
+        root=result.bound.root,
+    )
+    return topology, schedule
 
 
 @cache

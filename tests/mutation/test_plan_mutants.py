@@ -165,7 +165,7 @@ MUTANTS: dict[str, tuple[tuple[str, Collective, Protocol], Mutant, set[str]]] = 
     ),
     "packets under the plain protocol": (PACKETS, lambda plan: replace(plan, protocol="Simple"), {"protocol"}),
     "packets without alternating scratch": (
-        PACKETS,
+        ("dgx-a100", Collective.ALLGATHER, Protocol.LL),
         lambda plan: replace(plan, use_double_scratch_buffer=False),
         {"overwritten"},
     ),
