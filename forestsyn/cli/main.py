@@ -23,6 +23,7 @@ from forestsyn.cli.gallery import gallery
 from forestsyn.cli.machines import machines
 from forestsyn.cli.rates import rates
 from forestsyn.cli.show import show
+from forestsyn.cli.tune import tune
 from forestsyn.cli.verify import verify
 from forestsyn.errors import ForestsynError, InputError, InternalError
 
@@ -49,7 +50,7 @@ def cli() -> None:
     """
 
 
-for _verb in (bound, forest, compile_, verify, check, machines, rates, show, gallery):
+for _verb in (bound, forest, compile_, verify, check, machines, rates, show, tune, gallery):
     cli.add_command(_verb)
 
 

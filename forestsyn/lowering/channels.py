@@ -76,7 +76,8 @@ def _deal_levels(schedule: Schedule, connections: npt.NDArray[np.int64], streams
     first = np.concatenate([[0], np.cumsum(load)])
     place = np.empty(len(rows), dtype=np.int64)
     place[order] = np.arange(len(rows)) - first[rows[order]]
-    return place * share[rows] // load[rows] * 2 + schedule.reduce
+    group: npt.NDArray[np.int64] = place * share[rows] // load[rows] * 2 + schedule.reduce
+    return group
 
 
 def _too_many(schedule: Schedule, target: Target, transfer: int, needed: int) -> UnsupportedError:

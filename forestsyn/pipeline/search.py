@@ -3,7 +3,7 @@
 Method. All candidates are simulated at the smallest size, which tells their latency. At any size, ascending, those
 that promise the least time are simulated first; the promise is the latency plus the time that the busiest link and
 threadblock need, scaled by how far it was off at the candidate's last simulated size. A candidate is left out once
-its lower limit (that busy time, or its time at a smaller size) is above the best time found, or after `_TRIES` others.
+its lower limit (that busy time, or its time at a smaller size) is above the best time found, or after some tries.
 
 Sizes are dealt out to worker processes, which work independently; the result does not depend on their number.
 """
@@ -19,9 +19,9 @@ from forestsyn.ir.topology import Topology
 from forestsyn.simulate import Prepared, prepare, simulate
 
 #: Candidates simulated at one size at most; more where messages are small and simulations cheap.
-_TRIES, _TRIES_SMALL, _SMALL = 8, 24, 1 << 20
+_TRIES, _TRIES_SMALL, _SMALL = 5, 16, 1 << 20
 #: Moves that a simulation of the tuner may run event by event.
-_BUDGET = 20_000
+_BUDGET = 10_000
 #: Sizes that a worker gets at once: enough to learn from each other, few enough to share the work.
 _RUN = 6
 
@@ -38,7 +38,7 @@ def search_times(
     workers: int,
     progress: Callable[[str], None],
 ) -> Times:
-    """Simulated µs by (candidate, size), with at every size the fastest that was found. `known`: from earlier runs."""
+    """Simulated µs by (candidate, size), with at every size the fastest that was found. known: earlier ones."""
     runs = [tuple(sizes[first : first + _RUN]) for first in range(0, len(sizes), _RUN)]
     times: Times = dict(known)
     if workers <= 1:
