@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -14,8 +15,7 @@ from forestsyn.frontend.mscclpp_json import parse_mscclpp_json
 from forestsyn.ir.target import MSCCLPP
 from forestsyn.verify import Report, verify_plan, verify_program
 
-_STANDARD_INPUT = "standard input"
-_READ_MAX = max(msccl_xml.BYTES_MAX, mscclpp_json.BYTES_MAX) + 1
+_STANDARD_INPUT = Path("-")
 
 
 def verify_file(path: Path, *, target: str | None = None) -> Report:
@@ -25,25 +25,30 @@ def verify_file(path: Path, *, target: str | None = None) -> Report:
 
     Raises InputError when the file cannot be read; whatever it holds gives a report.
     """
-    source = _STANDARD_INPUT if path == Path("-") else str(path)
+    source = "standard input" if path == _STANDARD_INPUT else str(path)
     try:
-        data = _read(path)
+        if path == _STANDARD_INPUT:
+            data, is_plan = _read(sys.stdin.buffer, target)
+        else:
+            with path.open("rb") as stream:
+                data, is_plan = _read(stream, target)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot read the file: {reason}", where=source) from error
-    if target == MSCCLPP.name or (target is None and data.lstrip()[:1] == b"{"):
+    if is_plan:
         found = parse_mscclpp_json(data, source=source)
         return verify_plan(found.plan, source=found.source, findings=found.findings)
     read = parse_msccl_xml(data, source=source)
     return verify_program(read.program, source=read.source, findings=read.findings, target=target)
 
 
-def _read(path: Path) -> bytes:
-    """One byte more than the readers take at most, which they refuse; a device may never end."""
-    if path == Path("-"):
-        return sys.stdin.buffer.read(_READ_MAX)
-    with path.open("rb") as stream:
-        return stream.read(_READ_MAX)
+def _read(stream: BinaryIO, target: str | None) -> tuple[bytes, bool]:
+    """The text, and whether it is a plan; one byte more than the reader takes, since a device may never end."""
+    data = stream.read(msccl_xml.BYTES_MAX + 1)
+    is_plan = target == MSCCLPP.name or (target is None and data.lstrip()[:1] == b"{")
+    if is_plan:
+        data += stream.read(mscclpp_json.BYTES_MAX - msccl_xml.BYTES_MAX)
+    return data, is_plan
 
 
 def verify_own_text(text: str, *, source: str, target: str, root: int | None) -> Report:

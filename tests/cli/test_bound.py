@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forestsyn.cli.check import rank_facts
 from tests.cli.conftest import Run
 
 
@@ -92,7 +93,34 @@ def test_check_reports_and_bounds(run: Run) -> None:
     assert outcome.code == 0
     assert "16 ranks" in outcome.out
     assert "3/65" in outcome.out
+    assert "  0 to 7   n0/gpu0 to n0/gpu7\n  8 to 15  n1/gpu0 to n1/gpu7\n" in outcome.out
     data = run("check", "dgx-a100:2", "--json").data
     assert data["vertices"] == {"gpu": 16, "switch": 4, "nic": 16}
     assert data["ranks"][0] == {"name": "n0/gpu0", "host": "n0", "send": "325", "receive": "325"}
     assert data["bound"]["inverse_rate"] == "3/65"
+
+
+def test_every_rank_has_its_number() -> None:
+    assert rank_facts(["a0", "a1", "a2", "b0", "x", "c7", "c9"]) == [
+        ("0 to 2", "a0 to a2"),
+        ("3", "b0"),
+        ("4", "x"),
+        ("5", "c7"),
+        ("6", "c9"),
+    ]
+    assert rank_facts(["g8", "g9", "g10", "g011"]) == [("0 to 2", "g8 to g10"), ("3", "g011")]
+    many = rank_facts([f"n{host}/gpu{gpu}" for host in range(100) for gpu in (0, 1)])
+    assert many[63:] == [("126 to 127", "n63/gpu0 to n63/gpu1"), ("...", "72 more ranks; --json lists all")]
+
+
+def test_one_of_a_kind_is_singular(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(
+        "forestsyn: 1\ngpus: 3\nlinks:\n  - {from: gpu0, to: gpu1, bw: 10}\n  - {from: gpu1, to: gpu2, bw: 10}\n"
+    )
+    assert "3 ranks on 1 host\n" in run("check", path).out
+    assert "\n1 rank can send 20.00 GB/s" in run("check", path).out
+    outcome = run("compile", "full:2")
+    assert "1 transfer, at most 1 peer per rank" in outcome.out
+    assert "a rank and 1 step each" in outcome.out
+    assert "found 1 size after ':'" in run("bound", "hgx-a100:2").err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,49 @@ def test_verify_takes_any_bytes(run: Run, tmp_path: Path) -> None:
     assert run("verify", tmp_path).code == 2
 
 
+def test_verify_reads_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = run("compile", "ring:4", "-o", "-").out.encode()
+    for data, code, verdict in ((text, 0, "ok for "), (text[:-8], 5, "REJECTED for ")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        outcome = run("verify", "-")
+        assert outcome.code == code
+        assert outcome.out.startswith(f"standard input: {verdict}")
+
+
+def test_the_same_fault_elsewhere_is_counted_as_places(run: Run, tmp_path: Path) -> None:
+    run("compile", "ring:4", "-c", "allreduce", "-o", tmp_path / "x.xml")
+    [line] = [line for line in run("verify", tmp_path / "x.xml").out.splitlines() if "not for rccl" in line]
+    assert re.search(
+        r"cannot run steps of type \w+( and \w+)*; the same fault in \d+ more places, which --json lists", line
+    )
+
+
+def test_an_empty_window_is_told_in_words(run: Run, tmp_path: Path) -> None:
+    run("compile", "ring:4", "-o", tmp_path / "x.xml")
+    out = run("verify", tmp_path / "x.xml", "--target", "msccl").out
+    assert "no message has at least 0 and fewer than 0 bytes; maxBytes 0 does not mean 'no limit' there" in out
+
+
+def test_the_window_is_told(run: Run) -> None:
+    data = run("compile", "mi250", "-c", "reduce-scatter", "--target", "msccl", "--json").data
+    assert data["maximum_bytes"] == 1 << 30
+    assert data["window"].startswith("below 1 GiB; msccl has no word for 'no limit' and allocates scratch")
+    outcome = run("compile", "ring:4", "--target", "msccl", "--min-bytes", "64K", "--max-bytes", "1M")
+    assert "  messages      from 64 KiB, below 1 MiB\n" in outcome.out
+    assert "  messages      of every size\n" in run("compile", "ring:4").out
+    assert "msccl, which has no such word, 1T, or 1G with scratch" in " ".join(run("compile", "--help").out.split())
+
+
+def test_a_program_too_long_to_read_back_is_refused_early(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forestsyn.pipeline.compile.lower_forests", None)
+    outcome = run("compile", "dgx-h100:128", "--json")
+    assert outcome.code == 4
+    error = outcome.data["error"]
+    assert (error["limit"], error["target"]) == ("file_bytes", "executor")
+    assert error["value"] > 128 << 20
+    assert "forestsyn reads back at most 128 MiB" in error["message"]
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
 def test_endless_files_end(run: Run) -> None:
     assert run("verify", "/dev/zero").code == 5
@@ -167,3 +212,5 @@ def test_a_runtime_that_cannot_hold_it_is_named(run: Run) -> None:
     assert error["limit"]
     assert error["value"]
     assert "--trees" in error["hint"]
+    assert error["limit"] == "offset_max"
+    assert "msccl" not in error["hint"], "every target has the same limit of offsets"

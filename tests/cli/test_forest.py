@@ -59,6 +59,22 @@ def test_the_document_holds_trees_routes_and_loads(run: Run, tmp_path: Path, col
                 assert ends == {edge["route"][0], edge["route"][-1]}
 
 
+def test_the_file_is_confirmed(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    assert run("forest", "dgx1v", "-o", path).out.endswith(f"\n  file          {path}\n")
+    assert "none written; name one with -o FILE" in run("forest", "dgx1v").out
+
+
+def test_standard_output_carries_the_trees_alone(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("forest", "ring:4", "-o", "x.json")
+    outcome = run("forest", "ring:4", "-o", "-")
+    assert outcome.out == (tmp_path / "x.json").read_text()
+    assert "ring:4: allgather over 4 ranks" in outcome.err
+    assert "file          standard output" in outcome.err
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
 def test_people_get_sentences(run: Run) -> None:
     outcome = run("forest", "dgx1v", "--trees", "exact")
     assert outcome.code == 0

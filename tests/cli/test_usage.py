@@ -58,6 +58,10 @@ def test_wrong_trees(text: str) -> None:
         (("bound", "dgx1v", "--root", "1"), "allgather has no root"),
         (("bound", "dgx1v", "-c", "reduce", "--root", "8"), "there is no rank 8; dgx1v has ranks 0 to 7"),
         (("bound", "dgx1v", "-c", "reduce", "--root", "-1"), "there is no rank -1"),
+        (("bound", "dgx-a100:2", "-c", "reduce", "--root", "n0/gpu33"), "'n0/gpu33' is no rank of dgx-a100-2"),
+        (("bound", "dgx-a100:2", "-c", "reduce", "--root", "n0/nic3"), "is no rank of dgx-a100-2, but a nic"),
+        (("bound", "dgx-a100:0"), "dgx-a100:0: N is 0"),
+        (("forest", "dgx1v", "--json", "-o", "-"), "both want standard output"),
         (("compile", "dgx1v", "--target", "cuda"), "'cuda' is not one of"),
         (("compile", "dgx1v", "--protocol", "simple"), "'simple' is not one of"),
         (("compile", "dgx1v", "--json", "-o", "-"), "both want standard output"),
@@ -88,3 +92,17 @@ def test_usage_errors_are_json_too(run: Run) -> None:
     error = run("bound", "--json", "--bogus").data["error"]
     assert error["code"] == 2
     assert error["hint"] == "see `forestsyn bound --help`"
+
+
+@pytest.mark.parametrize("verb", ["bound", "forest", "compile"])
+def test_a_root_by_its_name(run: Run, verb: str) -> None:
+    named = run(verb, "dgx-a100:2", "-c", "broadcast", "--root", "n1/gpu2", "--json").data
+    assert (named["root"], named["root_name"]) == (10, "n1/gpu2")
+    outcome = run(verb, "dgx-a100:2", "-c", "broadcast", "--root", 10)
+    assert outcome.out.startswith("dgx-a100:2: broadcast with root 10 (n1/gpu2) over 16 ranks")
+
+
+def test_a_wrong_name_gets_the_nearest(run: Run) -> None:
+    error = run("bound", "dgx-a100:2", "-c", "reduce", "--root", "n1/gpu8", "--json").data["error"]
+    assert "did you mean n1/gpu" in error["hint"]
+    assert "number from 0 to 15" in error["hint"]
