@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from forestsyn.cli.progress import progress
+from forestsyn.units import format_count
 
 
 @click.command(hidden=True)
@@ -17,4 +18,4 @@ def gallery(directory: Path) -> None:
 
     with progress() as observer:
         names = write_gallery(directory, observer=observer)
-    print(f"{len(names)} files written to {directory}")
+    print(f"{format_count(len(names), 'file')} written to {directory}")

@@ -33,6 +33,7 @@ from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.forest import Direction, Optimum
 from forestsyn.ir.topology import Topology
+from forestsyn.units import format_count
 
 _Solved = TypeVar("_Solved")
 
@@ -165,7 +166,7 @@ class _Chooser:
         return lcm(*(optimum.trees_per_root for optimum in self._optima)) * sum(self._weights)
 
     def _counted(self, total: int) -> str:
-        return f"{total} trees in all" if self._unequal else f"k = {total // self._roots}"
+        return f"{format_count(total, 'tree')} in all" if self._unequal else f"k = {total // self._roots}"
 
     def chunked(self, tolerance: Fraction) -> Choice:
         """Prefer counts that divide the element counts people send."""
@@ -190,7 +191,7 @@ class _Chooser:
         ranks = self._topology.rank_count
         total = 1 << (ranks - 1).bit_length()
         while total <= max(CHUNK_LIMIT, 4 * ranks):
-            yield total, f"{total} chunks in all, which serves power-of-two element counts"
+            yield total, f"{format_count(total, 'chunk')} in all, which serves power-of-two element counts"
             total *= 2
 
     def _first(self, totals: Iterator[tuple[int, str]], tolerance: Fraction, otherwise: str) -> Choice:

@@ -12,6 +12,7 @@ from forestsyn.frontend.expression import Variables, evaluate, parse_range
 from forestsyn.frontend.pattern import Namespace
 from forestsyn.frontend.schema import LinkEntry
 from forestsyn.frontend.speeds import SpeedReader
+from forestsyn.units import format_count
 
 AddLink = Callable[[int, int, Speed], None]
 
@@ -76,7 +77,7 @@ def _pairs(tails: list[int], heads: list[int], zipped: bool, both: bool) -> Iter
     if zipped:
         if len(tails) != len(heads):
             raise InputError(
-                f"zip pairs {len(tails)} devices with {len(heads)}, expected as many on both sides",
+                f"zip pairs {format_count(len(tails), 'device')} with {len(heads)}, expected as many on both sides",
                 hint="without zip, all are linked with all",
             )
         yield from zip(tails, heads, strict=True)

@@ -12,6 +12,7 @@ from forestsyn.frontend.builder import MAXIMUM_VERTICES, Speed, TopologyBuilder
 from forestsyn.frontend.expression import Variables, evaluate_count
 from forestsyn.frontend.schema import FatTreeShape, LinkRate, RailShape, TopologyFile, TorusShape, Whole
 from forestsyn.frontend.speeds import SpeedReader
+from forestsyn.units import format_count
 
 _MAXIMUM_DIMENSIONS = 8
 
@@ -95,7 +96,8 @@ def _add_grid(
 ) -> None:
     torus = value if isinstance(value, TorusShape) else TorusShape(dimensions=value)
     if not 1 <= len(torus.dimensions) <= _MAXIMUM_DIMENSIONS:
-        raise InputError(f"{len(torus.dimensions)} dimensions are given, expected 1 to {_MAXIMUM_DIMENSIONS}")
+        found = format_count(len(torus.dimensions), "dimension")
+        raise InputError(f"found {found}, expected 1 to {_MAXIMUM_DIMENSIONS}")
     dimensions = _sizes(tuple(torus.dimensions), variables)
     multiple = _size(torus.wrap_multiple, variables)
     wrap = wrap and all(size % multiple == 0 for size in dimensions)

@@ -17,7 +17,7 @@ message size / (m + 1).
 from __future__ import annotations
 
 from forestsyn.ir.program import Program, Protocol
-from forestsyn.units import format_bytes
+from forestsyn.units import format_bytes, format_count
 from forestsyn.verify.program_machine import Machine
 from forestsyn.verify.program_report import ProgramLog
 from forestsyn.verify.program_run import UNBOUNDED, WHOLE, Run, run_machine
@@ -114,7 +114,8 @@ def _chunk_window(program: Program, runtime: Runtime) -> tuple[int, int | None]:
 def _report_cycle(machine: Machine, run: Run, log: ProgramLog) -> None:
     first = _cycle(run)[0]
     place = machine.place(first[0], first[1])
-    message = f"deadlock: {len(run.blocked)} threadblocks are stuck, {_describe_cycle(machine, run)}"
+    stuck = format_count(len(run.blocked), "stuck threadblock")
+    message = f"deadlock: {stuck}, {_describe_cycle(machine, run)}"
     log.violate("deadlock", message, place, blocks=True)
 
 

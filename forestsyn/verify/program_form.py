@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from forestsyn.ir.program import Program, RankProgram
-from forestsyn.units import format_bytes
+from forestsyn.units import format_bytes, format_count
 from forestsyn.verify.program_memory import input_chunks, output_chunks, shard_chunks
 from forestsyn.verify.program_report import Effect, Place, ProgramLog
 from forestsyn.verify.program_steps import check_threadblock
@@ -44,7 +44,9 @@ def _check_chunks(program: Program, log: ProgramLog) -> None:
         message = f"the program divides the message into {program.chunk_count} chunks, expected at least 1"
         log.violate("chunk-count", message, effect=Effect.LOAD, blocks=True)
     elif shard_chunks(program) is None:
-        message = f"{program.chunk_count} chunks do not divide evenly among {len(program.ranks)} ranks"
+        ranks = format_count(len(program.ranks), "rank")
+        chunks = format_count(program.chunk_count, "chunk does", "chunks do")
+        message = f"{chunks} not divide evenly among {ranks}"
         log.violate("chunk-count", message, blocks=True)
     _check_total(program, log)
     if program.root is not None and not 0 <= program.root < len(program.ranks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forestsyn.units import format_count
 from forestsyn.verify.program_machine import Connection, Machine
 from forestsyn.verify.program_report import ProgramLog
 
@@ -37,7 +38,8 @@ def _check_connection(
         if sent != received:
             place = machine.place(connection.sender, sending)
             partner = machine.place(connection.receiver, receiving)
-            message = f"message {position} of {connection} has {sent} chunks, but {partner} receives {received}"
+            chunks = format_count(sent, "chunk")
+            message = f"message {position} of {connection} has {chunks}, but {partner} receives {received}"
             log.violate("pairing", message, place, blocks=True)
             return
     if len(sends) == len(receives):
@@ -49,5 +51,6 @@ def _check_connection(
     )
     other = connection.receiver if word == "send" else connection.sender
     reason = "" if other >= 0 else "; the other rank has no threadblock on it"
-    message = f"this {word} has no partner: {connection} has {len(sends)} sends and {len(receives)} receives{reason}"
+    counts = f"{format_count(len(sends), 'send')} and {format_count(len(receives), 'receive')}"
+    message = f"this {word} has no partner: {connection} has {counts}{reason}"
     log.violate("pairing", message, machine.place(owner, surplus[0]), blocks=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forestsyn.ir.program import Location, Operation, Program, RankProgram, Step, Threadblock
+from forestsyn.units import format_count
 from forestsyn.verify.program_report import Effect, Place, ProgramLog
 from forestsyn.verify.runtime_limits import COUNT_MAX, FUSED_REDUCTIONS_MAX, OFFSET_MAX, Runtime
 
@@ -61,7 +62,8 @@ def _check_peers(
             message = f"channel {channel} is invalid, {runtime.name} has {runtime.channels_max}"
             log.violate("channel", message, place, effect=Effect.LOAD, runtimes=only)
         elif channel >= min(program.channel_count, runtime.channels_max):
-            message = f"channel {channel} is never connected: the program has {program.channel_count} channels"
+            count = format_count(program.channel_count, "channel")
+            message = f"channel {channel} is never connected: the program has {count}"
             log.violate("channel", message, place, runtimes=only)
 
 
@@ -131,7 +133,8 @@ def _check_dependency(own: RankProgram, step: Step, place: Place, log: ProgramLo
         return
     steps = own.threadblocks[waited.threadblock].steps
     if not 0 <= waited.step < len(steps):
-        log.violate("dependency", f"it waits for {name}, which has only {len(steps)} steps", place, blocks=True)
+        message = f"it waits for {name}, which has only {format_count(len(steps), 'step')}"
+        log.violate("dependency", message, place, blocks=True)
         return
     target = steps[waited.step]
     if target.flagged and target.operation is not _NOP:
@@ -162,7 +165,7 @@ def _report_offset(
     last = location.offset + step.count - 1
     buffer = location.buffer.value
     found = f"{buffer}[{location.offset}]" if step.count == 1 else f"{buffer}[{location.offset}..{last}]"
-    message = f"'{step.operation.value}' uses {found}, but {buffer} has {chunks} chunks"
+    message = f"'{step.operation.value}' uses {found}, but {buffer} has {format_count(chunks, 'chunk')}"
     if location.offset > OFFSET_MAX:
         message += f" and offsets end at {OFFSET_MAX}"
     effect = Effect.RUN if unchecked else Effect.LOAD

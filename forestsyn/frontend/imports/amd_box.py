@@ -18,6 +18,7 @@ from forestsyn.frontend.imports.matrix_box import add_pcie_tree
 from forestsyn.frontend.imports.matrix_tree import SAME_CPU, build_tree, classes_at
 from forestsyn.frontend.imports.models import Model, find_model, model_names
 from forestsyn.frontend.imports.pair_links import joined_sets
+from forestsyn.units import format_count
 
 _DIRECT_WEIGHT = 15
 _SAME_SOCKET_WEIGHT = 40
@@ -114,7 +115,7 @@ def _add_xgmi(
             box.ask(question)
         else:
             count = options.xgmi or _links_of_pair(model, source)
-            why = None if options.xgmi else f"{model.name}: {count} link{'s' * (count > 1)} between two GPUs"
+            why = None if options.xgmi else f"{model.name}: {format_count(count, 'link')} between two GPUs"
             box.link(names[one], names[other], {"xgmi": count, **dict(model.rate)}, why)
     if model is not None and model.link == "xgmi":
         _check_degrees(direct, model, (options.xgmi or 1), source)

@@ -13,6 +13,7 @@ from forestsyn.frontend.imports.amd_tables import MAXIMUM_GPUS, Tables, read_tab
 from forestsyn.frontend.imports.box import machine_found
 from forestsyn.frontend.imports.kinds import Found, Options
 from forestsyn.frontend.imports.text import host_lines
+from forestsyn.units import format_count
 
 _METRIC_ROW = re.compile(
     r"\s*GPU([0-9]{1,5})\s+(\S+)\s+[0-9.]+ Gb/s\s+([0-9]{1,6}) Gb/s\s+(XGMI)\s*.*", re.IGNORECASE
@@ -105,7 +106,8 @@ def _from_metric(lines: list[str], rows: list[re.Match[str]], source: str) -> Pa
         elif current is not None and line.strip().lower().startswith("read"):
             cells = re.findall(r"N/A|[0-9]+(?:\.[0-9]+)? [KMGT]?B", line)
             if len(cells) != len(rows):
-                raise InputError(f"GPU{current[1]} has {len(cells)} peers, expected {len(rows)}", where=source)
+                found = format_count(len(cells), "peer")
+                raise InputError(f"GPU{current[1]} has {found}, expected {len(rows)}", where=source)
             megabytes = int(current[3]) * 125
             for peer, cell in enumerate(cells):
                 if cell != "N/A":

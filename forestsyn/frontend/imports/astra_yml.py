@@ -17,6 +17,7 @@ from forestsyn.frontend.document import Document, parse_document
 from forestsyn.frontend.imports.compose_network import Network, Rate
 from forestsyn.frontend.imports.kinds import Found, Options
 from forestsyn.frontend.imports.simai_rates import checked_rate
+from forestsyn.units import format_count
 
 _KEYS = re.compile(r"^(topology|npus_count|bandwidth)\s*:", re.MULTILINE)
 _SHAPES = ("Ring", "FullyConnected", "Switch")
@@ -73,10 +74,12 @@ def read_dimensions(text: str, *, source: str) -> list[Dimension]:
     for key, values in (("npus_count", sizes), ("bandwidth", bandwidths), ("latency", latencies)):
         if len(values) != len(shapes):
             raise InputError(
-                f"'{key}' has {len(values)} values for {len(shapes)} dimensions", where=document.where(key)
+                f"'{key}' has {format_count(len(values), 'value')} for {format_count(len(shapes), 'dimension')}",
+                where=document.where(key),
             )
     if not 1 <= len(shapes) <= _MAXIMUM_DIMENSIONS:
-        raise InputError(f"{len(shapes)} dimensions are given, expected 1 to {_MAXIMUM_DIMENSIONS}", where=source)
+        found = format_count(len(shapes), "dimension")
+        raise InputError(f"found {found}, expected 1 to {_MAXIMUM_DIMENSIONS}", where=source)
     return [
         Dimension(
             shape=_shape(document, place, shapes[place]),

@@ -13,6 +13,7 @@ import re
 import msgspec
 
 from forestsyn.errors import InputError
+from forestsyn.units import format_count
 
 MAXIMUM_LABELS = 512
 
@@ -213,7 +214,8 @@ def _place_cells(row: _Row, labels: list[str], cells: dict[tuple[str, str], str]
         raise InputError(f"the row {row.label} has no column", where=where)
     if len(row.cells) > len(labels):
         raise InputError(
-            f"the row {row.label} has {len(row.cells)} cells, expected {len(labels)}, one for each column",
+            f"the row {row.label} has {format_count(len(row.cells), 'cell')}, "
+            f"expected {len(labels)}, one for each column",
             where=where,
         )
     marks = [labels[place] for place, word in enumerate(row.cells) if word == "X"]

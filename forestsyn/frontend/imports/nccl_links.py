@@ -10,6 +10,7 @@ from forestsyn.frontend.imports.models import find_model, model_names
 from forestsyn.frontend.imports.nccl_speeds import may_have_switch, nvlink_generation, nvlink_maximum, xgmi_part
 from forestsyn.frontend.imports.nccl_system import Gpu, Pci, PeerLink
 from forestsyn.frontend.imports.pair_links import joined_sets
+from forestsyn.units import format_count
 
 #: What the PCI id says of boards with NVSwitch.
 _DEVICES = {
@@ -77,9 +78,11 @@ class GpuLinks:
         elif link.kind == "cpu":
             self.to_cpu.setdefault(name, []).append(_counted(rate, link.count))
         elif link.target == self.gpus[name].address:
-            self.box.note(f"{name} claims {link.count} links to itself; they are left out")
+            links = format_count(link.count, "link to itself; it is", "links to itself; they are")
+            self.box.note(f"{name} claims {links} left out")
         elif link.target not in self.by_address:
-            self.box.note(f"{name} has {link.count} links to {link.target[:20]}, which is no GPU of the file")
+            links = format_count(link.count, "link")
+            self.box.note(f"{name} has {links} to {link.target[:20]}, which is no GPU of the file")
         else:
             ends = self._pairs.setdefault(frozenset((name, self.by_address[link.target])), {})
             ends[name] = ends.get(name, 0) + link.count

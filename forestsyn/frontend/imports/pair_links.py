@@ -14,6 +14,7 @@ from forestsyn.errors import InputError
 from forestsyn.frontend.imports.box import Box
 from forestsyn.frontend.imports.matrix_tree import Classes
 from forestsyn.frontend.imports.models import Model
+from forestsyn.units import format_count
 
 Counts = dict[frozenset[str], int]
 
@@ -81,7 +82,8 @@ def _add_switch(box: Box, to_switch: dict[str, int], model: Model) -> None:
     for gpu, count in to_switch.items():
         box.link(gpu, switch, {str(model.link): count, **dict(model.rate)})
         if count < usual:
-            box.note(f"{gpu} has {count} links to the switch, its siblings {usual}: some of its links are down")
+            links = format_count(count, "link")
+            box.note(f"{gpu} has {links} to the switch, its siblings {usual}: some of its links are down")
 
 
 def _to_switch(members: Sequence[str], counts: Counts) -> dict[str, int] | None:
@@ -96,7 +98,7 @@ def _to_switch(members: Sequence[str], counts: Counts) -> dict[str, int] | None:
 def _contradiction(model: Model, gpu: str, count: int, switched: bool | None, where: str) -> InputError:
     ways = {True: "through a switch", False: "from GPU to GPU", None: "in any way"}
     return InputError(
-        f"{gpu} would need {count} links {ways[switched]}, and {model.name} has {model.links}",
+        f"{gpu} would need {format_count(count, 'link')} {ways[switched]}, and {model.name} has {model.links}",
         where=where,
         hint="check --gpu and --nvswitch; the counts fit no wiring of this model",
     )
