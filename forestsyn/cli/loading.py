@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from forestsyn.cli.import_options import import_request
+
 if TYPE_CHECKING:
     from forestsyn.ir.topology import Topology
 
@@ -14,5 +16,5 @@ def load_timed(spec: str) -> tuple[Topology, dict[str, float]]:
     from forestsyn.frontend import load_topology
 
     start = time.perf_counter()
-    topology = load_topology(spec)
+    topology = load_topology(spec, import_request())
     return topology, {"topology": time.perf_counter() - start}

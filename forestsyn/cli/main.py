@@ -20,6 +20,7 @@ from forestsyn.cli.check import check
 from forestsyn.cli.compile import compile_
 from forestsyn.cli.forest import forest
 from forestsyn.cli.gallery import gallery
+from forestsyn.cli.import_ import import_
 from forestsyn.cli.machines import machines
 from forestsyn.cli.rates import rates
 from forestsyn.cli.show import show
@@ -50,7 +51,7 @@ def cli() -> None:
     """
 
 
-for _verb in (bound, forest, compile_, verify, check, machines, rates, show, tune, gallery):
+for _verb in (bound, forest, compile_, verify, check, import_, machines, rates, show, tune, gallery):
     cli.add_command(_verb)
 
 

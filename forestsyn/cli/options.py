@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from forestsyn.cli.import_options import import_options
 from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
 
@@ -21,7 +22,11 @@ _MOST_TREES = 1 << 20
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
-topology_argument = click.argument("topology_spec", metavar="T")
+
+def topology_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add T, and the options that answer what a foreign file does not say; `import --help` lists those."""
+    return click.argument("topology_spec", metavar="T")(import_options(command, hidden=True))
+
 
 if TYPE_CHECKING:
     from forestsyn.core.wish import Wish

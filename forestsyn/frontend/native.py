@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from forestsyn.errors import InputError
 from forestsyn.frontend.builder import MAXIMUM_VERTICES, TopologyBuilder
@@ -20,7 +24,12 @@ from forestsyn.frontend.speeds import SpeedReader
 from forestsyn.ir.topology import Topology, VertexKind
 from forestsyn.units import format_count
 
+if TYPE_CHECKING:
+    from forestsyn.frontend.imports.load import ImportRequest
+
 VERSION = 1
+_NATIVE_KEY = re.compile(rb"""^[ \t{]*["']?forestsyn["']?[ \t]*:""", re.MULTILINE)
+_HEAD_BYTES = 65_536
 _FILE_ENDINGS = (".yaml", ".yml", ".json")
 _SHAPE_KEYS = (
     "ring",
@@ -36,8 +45,19 @@ _SHAPE_KEYS = (
 _BOX_KEYS = ("gpus", "switches", "nics", "cpus", "links")
 
 
-def load_topology(spec: str) -> Topology:
-    """The topology of a file, a catalog machine (`dgx-a100:2`) or a shape (`torus:4x4`). Raises InputError."""
+def load_topology(spec: str, request: ImportRequest | None = None) -> Topology:
+    """The topology of a file, a catalog machine (`dgx-a100:2`) or a shape (`torus:4x4`). Raises InputError.
+
+    A file may be native or of any kind that `imports` reads; `request` holds the answers to what such a file does not
+    say, and files that go with it.
+    """
+    composed = request is not None and request.is_given
+    if composed or is_foreign(spec):
+        from forestsyn.frontend.imports.load import ImportRequest, load_foreign
+
+        told = load_foreign([spec], request or ImportRequest())
+        if told is not None:
+            return found_topology(told.document, spec, told.notes)
     if _names_file(spec):
         return parse_topology(read_text(Path(spec)), source=spec)
     document, sizes = _read_spec(spec)
@@ -48,6 +68,23 @@ def load_topology(spec: str) -> Topology:
 def parse_topology(text: str, *, source: str) -> Topology:
     """The topology of the native file `text`; `source` names it in messages. Raises InputError."""
     return _complete(parse_document(text, source=source), ())
+
+
+def found_topology(document: dict[str, Any], source: str, notes: tuple[str, ...] = ()) -> Topology:
+    """The topology of the plain values of a native file, with `notes` before its own. Raises InputError."""
+    topology = _complete(Document(document, Marks(0, {}), source), ())
+    return msgspec.structs.replace(topology, notes=(*notes, *topology.notes))
+
+
+def is_foreign(spec: str) -> bool:
+    """Whether `spec` is a readable file whose beginning has no key of native files."""
+    if not _names_file(spec):
+        return False
+    try:
+        with Path(spec).open("rb") as file:
+            return _NATIVE_KEY.search(file.read(_HEAD_BYTES)) is None
+    except (OSError, ValueError):
+        return False
 
 
 def _names_file(spec: str) -> bool:

@@ -1,8 +1,7 @@
 """Which reader reads a file, and what several files tell together.
 
 Files play three parts: about a machine (a box of GPUs), about a fabric (switches, and the hosts on them), or beside
-one of these (`Reader.helps`). A fabric takes the machine's file as the template of its hosts; machines alone become one
-document each.
+one of these (`Reader.helps`). A fabric takes the machine's file as the template of its hosts.
 """
 
 from __future__ import annotations
@@ -94,8 +93,8 @@ def read_sources(
 ) -> Found:
     """What the files tell together: one machine, one fabric with its hosts, or one network, and helpers of these.
 
-    `kind` is that of the first file; `beside` are helpers whatever they look like. Raises InputError for a file that no
-    reader knows and for files that do not go together.
+    `kind` is that of the first file; `beside` are helpers whatever they look like. Raises InputError for a file
+    that no reader knows and for files that do not go together.
     """
     if not sources:
         raise InputError("no file is given", where="import")
@@ -125,6 +124,11 @@ def read_sources(
 def is_fabric(reader: Reader) -> bool:
     """Whether the reader's files describe switches and hosts without what hosts hold."""
     return reader.kind in _FABRIC_KINDS
+
+
+def is_machine(reader: Reader) -> bool:
+    """Whether the reader's files describe one host."""
+    return type(reader).__name__ in {name for _, name in _MACHINES}
 
 
 def _known(source: SourceText, kind: str | None) -> Reader:
