@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forestsyn.ir.collective import Collective
@@ -26,7 +26,6 @@ networks = st.one_of(
 sizes = st.one_of(st.integers(1, 10**4), st.integers(10**4, 10**7), st.integers(10**7, 10**10))
 
 
-@settings(max_examples=40)
 @given(
     topology=networks,
     collective=st.sampled_from(list(Collective)),
