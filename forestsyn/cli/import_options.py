@@ -73,7 +73,7 @@ def _option(
         if value is not None and value != ():
             context.meta.setdefault(_META, {})[field] = value
 
-    parameter = "import_" + field.replace("file:", "")
+    parameter = "import_" + field.replace(":", "_")
     if more.get("is_flag"):
         more["default"] = None
     return click.option(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,13 +80,32 @@ def compose(fabric: FabricMap, *, kind: str, source: str, options: Options) -> F
     )
 
 
-def match_ports(nics: Sequence[str], ports: Sequence[str]) -> tuple[dict[str, str], bool]:
-    """port → NIC, and whether that is a guess: by name where all of one side are found, else by number in order."""
+def match_ports(nics: Sequence[str], ports: Sequence[str], usual: Sequence[str]) -> tuple[dict[str, str], bool]:
+    """port → NIC, and whether that is a guess: by name where all of one side are found, else by place in `usual`.
+
+    `usual` are the port names of all hosts that name them alike, in order: so a host that misses one keeps its rails.
+    """
     common = [port for port in ports if port in nics]
     if common and len(common) == min(len(nics), len(ports)):
         return {port: port for port in common}, False
-    ordered = sorted(ports, key=_natural)
-    return dict(zip(ordered, nics, strict=False)), True
+    places = {port: place for place, port in enumerate(usual)}
+    return {port: nics[places[port]] for port in ports if places.get(port, len(nics)) < len(nics)}, True
+
+
+def usual_ports(ports: dict[str, list[str]], count: int) -> dict[str, tuple[str, ...]]:
+    """For each spelling of ports, the `count` names that most hosts have, in natural order."""
+    seen: dict[str, Counter[str]] = {}
+    for names in ports.values():
+        for name in names:
+            seen.setdefault(_spelling(name), Counter())[name] += 1
+    return {
+        spelling: tuple(sorted(sorted(names, key=lambda name: (-names[name], _natural(name)))[:count], key=_natural))
+        for spelling, names in seen.items()
+    }
+
+
+def _spelling(name: str) -> str:
+    return name.rstrip("0123456789")
 
 
 class _Composer:
@@ -101,31 +121,53 @@ class _Composer:
     def match(self) -> None:
         """Choose the template of each host and the NIC of each of its ports."""
         told: dict[str, list[str]] = {}
+        usual: dict[str, dict[str, tuple[str, ...]]] = {}
         for host, ports in self.fabric.ports.items():
-            template = choose_template(self.templates, host, self.source)
-            self._template_of[host] = template
+            template = choose_template(self.templates, host)
+            if template is None:
+                told.setdefault("left out, for no --host is theirs", []).append(host)
+                continue
             if not template.ports:
                 raise InputError(
                     f"the hosts of '{template.name}' have no NIC, so nothing joins them to the fabric",
                     where=self.source,
                     hint="give a host file that lists NICs, or --nic with it",
                 )
-            matched, guessed = match_ports(template.ports, ports)
-            self._nic_of.update({f"{host}/{port}": f"{host}/{nic}" for port, nic in matched.items()})
-            left = [port for port in ports if port not in matched]
-            idle = [nic for nic in template.ports if nic not in matched.values()]
-            if guessed:
-                pairs = ", ".join(f"{port} is {nic}" for port, nic in list(matched.items())[:_LISTED])
-                told.setdefault(f"ports are matched to NICs in order ({pairs})", []).append(host)
-            if left:
-                text = (
-                    f"left out {', '.join(left[:_LISTED])}: no NIC of the host file is theirs (storage or management)"
-                )
-                told.setdefault(text, []).append(host)
-            if idle:
-                told.setdefault(f"nothing in the fabric is cabled to {', '.join(idle[:_LISTED])}", []).append(host)
+            if template.name not in usual:
+                usual[template.name] = usual_ports(self.fabric.ports, len(template.ports))
+            self._match_host(host, ports, template, usual[template.name], told)
+        if not self._template_of:
+            raise InputError(
+                f"no host of the fabric matches a pattern of --host; the first is '{next(iter(self.fabric.ports))}'",
+                where="--host",
+                hint="give --host FILE for all, or --host 'PATTERN=FILE' for each kind",
+            )
         for text, hosts in told.items():
-            self.notes.append(f"{text}, on {_some(hosts, len(self.fabric.ports))}")
+            self.notes.append(f"{text}: {_some(hosts, len(self.fabric.ports))}")
+
+    def _match_host(
+        self,
+        host: str,
+        ports: list[str],
+        template: HostTemplate,
+        usual: dict[str, tuple[str, ...]],
+        told: dict[str, list[str]],
+    ) -> None:
+        self._template_of[host] = template
+        known = [name for spelling in dict.fromkeys(map(_spelling, ports)) for name in usual[spelling]]
+        matched, guessed = match_ports(template.ports, ports, known)
+        self._nic_of.update({f"{host}/{port}": f"{host}/{nic}" for port, nic in matched.items()})
+        left = [port for port in ports if port not in matched]
+        idle = [nic for nic in template.ports if nic not in matched.values()]
+        if guessed and known:
+            pairs = zip(known, template.ports, strict=False)
+            shown = ", ".join(f"{port} is {nic}" for port, nic in list(pairs)[:_LISTED])
+            told.setdefault(f"ports are matched to NICs in order ({shown})", []).append(host)
+        if left:
+            text = f"left out {', '.join(left[:_LISTED])} (storage or management: no NIC of the host is theirs)"
+            told.setdefault(text, []).append(host)
+        if idle:
+            told.setdefault(f"nothing in the fabric is cabled to {', '.join(idle[:_LISTED])}", []).append(host)
 
     def body(self) -> dict[str, Any]:
         """The keys behind the header."""
@@ -159,16 +201,9 @@ class _Composer:
         return self._nic_of.get(end) if "/" in end else end
 
 
-def choose_template(templates: Sequence[HostTemplate], host: str, source: str) -> HostTemplate:
-    """The first template whose pattern matches `host`. Raises InputError at `source`."""
-    for template in templates:
-        if fnmatch.fnmatchcase(host, template.pattern):
-            return template
-    raise InputError(
-        f"no --host is given for the host '{host}'",
-        where=source,
-        hint="give --host FILE for all, or --host 'PATTERN=FILE' for each kind",
-    )
+def choose_template(templates: Sequence[HostTemplate], host: str) -> HostTemplate | None:
+    """The first template whose pattern matches `host`."""
+    return next((one for one in templates if fnmatch.fnmatchcase(host, one.pattern)), None)
 
 
 def host_templates(

@@ -122,8 +122,10 @@ def _add_hosts(
     below: dict[str, int] = dict.fromkeys(tree.parent, 0)
     for host, leaf in tree.leaf.items():
         name = host_name(host, fabric.ports)
-        template = choose_template(templates, name, "--host")
-        fabric.ports[name] = list(template.ports)
+        template = choose_template(templates, name)
+        fabric.ports[name] = list(template.ports) if template is not None else []
+        if template is None:
+            continue
         below[leaf] += len(template.ports)
         if rate is not None:
             fabric.cables.extend(Cable(f"{name}/{port}", names[leaf], rate, why) for port in template.ports)

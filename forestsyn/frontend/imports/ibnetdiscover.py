@@ -145,7 +145,7 @@ def _map(records: dict[str, Record], source: str, options: Options) -> FabricMap
         if tail is not None and head is not None and value is not None:
             fabric.cables.append(Cable(tail, head, value, why))
     if unknown:
-        fabric.notes.append(f"{unknown} cables lead to devices that the file does not describe; they are left out")
+        fabric.notes.append(f"left out, for the file does not describe their far end: {unknown} cable(s)")
     names.tell()
     return fabric
 
