@@ -43,7 +43,8 @@ def verify_plan(
 
     plan: None when the reader could make none; `findings` then hold the reason. source: its name in reports. root: of
     a broadcast or reduce, which a file does not say; None finds the one that fits. strict: what goes wrong at some
-    sizes within the window, or rests on relaxed signals, is a violation, not a warning.
+    sizes within the window, or rests on relaxed signals or on a `flush` that this version does not execute, is a
+    violation, not a warning.
     """
     log = ProgramLog((RUNTIME,), strict=strict)
     for finding in findings:
@@ -72,6 +73,6 @@ def _execute(plan: Plan, log: ProgramLog, root: int | None, strict: bool) -> Non
         if sum(machine.user_cells) + sum(machine.scratch_cells) > _CELLS_MAX:
             log.note(f"not executed with chunks of {size} vectors: its shares cut the data too finely")
             continue
-        log.root = PlanRun(plan, machine, PlanFaults(log, strict=strict)).run(root)
+        log.root = PlanRun(plan, machine, PlanFaults(log, strict=strict), strict=strict).run(root)
         if log.report("").violations:
             return

@@ -11,18 +11,21 @@ from forestsyn.verify.plan_memory import VISIBLE, Clock
 
 
 class Actor:
-    """A clock and the number of the last action. steps: of each action, where it stands: (threadblock, step)."""
+    """A clock and the number of the last action.
+
+    actions: all so far, with the threadblock of the rank that they belong to; None for those of a caller.
+    """
 
     def __init__(self, number: int, actors: int) -> None:
         self.number = number
         self.time = 0
         self.clock: Clock = np.zeros((2, actors), dtype=np.int32)
-        self.steps: list[tuple[int, int]] = []
+        self.actions: list[tuple[int, Action] | None] = []
 
-    def act(self, block: int, step: int) -> tuple[int, int]:
-        """One more action: (actor, its number)."""
+    def act(self, block: int = -1, action: Action | None = None) -> tuple[int, int]:
+        """One more action, of threadblock `block` of the rank: (actor, its number)."""
         self.time += 1
-        self.steps.append((block, step))
+        self.actions.append(None if action is None else (block, action))
         return self.number, self.time
 
     def learn(self, *clocks: Clock, finished: bool = True) -> None:

@@ -58,6 +58,9 @@ PACKETS = frozenset(
     }
 )
 
+#: Operations whose threads take every n-th vector of 16 bytes of their ranges, as those of `PACKETS` take packets.
+VECTORS = frozenset({Op.REDUCE, Op.REDUCE_SEND, Op.READ_REDUCE, Op.READ_REDUCE_SEND})
+
 #: For every operation on data: its sources and destinations in order, each with the most that may stand there.
 #: l own plain, p own packets, r remote plain, q remote packets, g a switch's plain, k a switch's packets.
 SHAPES: dict[Op, tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]] = {

@@ -49,14 +49,16 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class Action(msgspec.Struct, frozen=True):
-    """One operation. step: its position in the threadblock. ids: counters, semaphores or ports, by `operation`."""
+    """One operation. step: its position in the threadblock. ids: counters, semaphores or ports, by `operation`.
+
+    count: threadblocks of a barrier, destinations of a flush.
+    """
 
     operation: Op
     step: int
     moves: tuple[Move, ...] = ()
     ids: tuple[int, ...] = ()
     count: int = 0
-    adds: bool = False
 
 
 class Thread(msgspec.Struct, frozen=True):
@@ -276,7 +278,7 @@ class _Builder:
             if operation in (Op.WAIT, Op.RELAXED_WAIT):
                 ids = tuple(self.counter_at[rank, way, number] for number in numbers)
             elif operation is Op.FLUSH:
-                ids = tuple(self.port_at[rank, number] for number in numbers[: len(step.destinations)])
+                ids = tuple(self.port_at[rank, number] for number in numbers)
             elif operation in (Op.SIGNAL, Op.RELAXED_SIGNAL, Op.PUT_SIGNAL, Op.PUT_SIGNAL_FLUSH):
                 ids = tuple(self.other_end[rank, way, number] for number in numbers)
                 if way is ChannelType.PORT and operation not in (Op.PUT_SIGNAL, Op.PUT_SIGNAL_FLUSH):
@@ -284,8 +286,8 @@ class _Builder:
                     moves = tuple(Move((), (), port, place) for place, port in enumerate(ports))
         if operation in SHAPES:
             moves = self._moves(rank, block, step, part, parts)
-        adds = any(len(move.sources) > 1 for move in moves)
-        return Action(operation, position, moves, ids, step.threadblock_count or 0, adds)
+        count = len(step.destinations) if operation is Op.FLUSH else step.threadblock_count or 0
+        return Action(operation, position, moves, ids, count)
 
     def _moves(self, rank: int, block: PlanBlock, step: PlanStep, part: int, parts: int) -> tuple[Move, ...]:
         sides = []

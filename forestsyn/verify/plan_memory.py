@@ -19,6 +19,7 @@ from forestsyn.verify.plan_machine import Access
 Clock = npt.NDArray[np.int32]  # int32[2, actors]: order, visibility
 ORDER, VISIBLE = 0, 1
 _Touch = tuple[int, int]  # actor, its action
+Past = frozenset[tuple[int, int, int]]  # actor, its action, move
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -35,13 +36,15 @@ class Conflict(msgspec.Struct, frozen=True):
 class Cells:
     """The memory of one rank in one area. values: as `plan_values` understands them, None where nothing was written.
 
-    packets: the call in which a packet was last written there, −1 for none. senders: the clock of its writer.
+    packets: the call in which a packet was last written there, −1 for none. senders: the clock of its writer. pasts:
+    the moves that it came from.
     """
 
     def __init__(self, count: int) -> None:
         self.values: list[int | None] = [None] * count
         self.packets = [-1] * count
         self.senders: list[Clock | None] = [None] * count
+        self.pasts: list[Past] = [frozenset()] * count
         self._writers: list[_Touch | None] = [None] * count
         self._readers: list[dict[int, int] | None] = [None] * count
 

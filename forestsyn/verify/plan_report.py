@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from forestsyn.ir.plan import PlanOperation as Op
 from forestsyn.verify.plan_actors import Actor, Block, Counter
+from forestsyn.verify.plan_limits import PACKETS, VECTORS
 from forestsyn.verify.plan_machine import SCRATCH, Access, Action, Machine, Port
-from forestsyn.verify.plan_memory import Conflict
+from forestsyn.verify.plan_memory import Conflict, Past, cells_of
 from forestsyn.verify.program_report import Place, ProgramLog
 
 if TYPE_CHECKING:
@@ -105,6 +106,20 @@ class PlanFaults:
         text = f"o[{chunk}] ends as {values.describe(found)}, expected {values.describe(expected)}"
         self._add("wrong-result", text, Place(rank=rank), rank, chunk)
 
+    def is_past(self, conflict: Conflict, target: Access, past: Past) -> bool:
+        """Whether packets tell that the first access was made where the second one, a write to `target`, is.
+
+        Elements of ranges correspond, so both ranges must begin at the same cell, and one move alone must be meant.
+        """
+        actor, time = conflict.first
+        if actor >= len(self._run.blocks):
+            return False
+        covering = self._covering(conflict.first, target.rank, target.area, conflict.cell)
+        if len(covering) != 1:
+            return False
+        move, start = covering[0]
+        return (actor, time, move) in past and start == target.start
+
     def _reporter(self, rank: int, area: int) -> Callable[[Conflict], None]:
         def report(conflict: Conflict) -> None:
             self._conflict(rank, area, conflict)
@@ -136,6 +151,8 @@ class PlanFaults:
             text = f"{after} {does} {cell}, which may not have begun this call: nothing told it so"
             self._add("before-ready", text, place, *key)
         elif first == second and first < len(self._run.blocks):
+            if self._same_thread(rank, area, conflict):
+                return
             self._add("unsynced", f"it {does} {cell} after {before} without a nop between", place, *key)
         elif conflict.first_writes and not conflict.second_writes:
             self._add("race", f"it reads {cell}, which {before} writes: nothing orders the two", place, *key)
@@ -143,6 +160,31 @@ class PlanFaults:
             verb = "written" if conflict.first_writes else "read"
             text = f"it overwrites {cell}, which {before} may not have {verb} yet"
             self._add("overwritten", text, place, *key)
+
+    def _same_thread(self, rank: int, area: int, conflict: Conflict) -> bool:
+        """Whether both accesses are by the same thread: operations that cut ranges alike, which begin at one cell."""
+        kinds = {self._cutting(conflict.first), self._cutting(conflict.second)}
+        touches = (conflict.first, conflict.second)
+        starts = {start for touch in touches for _, start in self._covering(touch, rank, area, conflict.cell)}
+        return len(kinds) == 1 and None not in kinds and len(starts) == 1
+
+    def _cutting(self, touch: tuple[int, int]) -> str | None:
+        """How the threads of an operation share its data: packet by packet, vector by vector; None: otherwise."""
+        found = self._run.blocks[touch[0]].actions[touch[1] - 1]
+        operation = found[1].operation if found else None
+        return "packets" if operation in PACKETS else "vectors" if operation in VECTORS else None
+
+    def _covering(self, touch: tuple[int, int], rank: int, area: int, cell: int) -> list[tuple[int, int]]:
+        """(move, first cell) of every range of an action that holds a cell, in either half of scratch."""
+        found = self._run.blocks[touch[0]].actions[touch[1] - 1]
+        moves = found[1].moves if found else ()
+        place = cell % self._run.machine.scratch_cells[rank] if area == SCRATCH else cell
+        return [
+            (number, access.start)
+            for number, move in enumerate(moves)
+            for access in (*move.sources, *move.destinations)
+            if (access.rank, access.area) == (rank, area) and place in cells_of(access, 0)
+        ]
 
     def _add(self, kind: str, message: str, place: Place, *key: object) -> None:
         if (kind, *key) not in self._seen:
@@ -164,8 +206,8 @@ class PlanFaults:
 
     def _place(self, number: int, time: int) -> Place:
         actor, rank = self._find(number)
-        block, step = actor.steps[time - 1]
-        return Place(rank=rank) if block < 0 else Place(rank=rank, threadblock=block, step=step)
+        found = actor.actions[time - 1]
+        return Place(rank=rank) if found is None else Place(rank=rank, threadblock=found[0], step=found[1].step)
 
     def _actor(self, number: int, time: int) -> str:
         if self._is_caller(number):

@@ -14,16 +14,13 @@ later calls repeat these.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
-
-import numpy as np
 
 from forestsyn.ir.plan import Plan
 from forestsyn.ir.plan import PlanOperation as Op
 from forestsyn.verify.plan_actors import Actor, Block, Counter
+from forestsyn.verify.plan_data import Data
 from forestsyn.verify.plan_limits import PACKETS
-from forestsyn.verify.plan_machine import SCRATCH, USER, Access, Action, Machine, Move
-from forestsyn.verify.plan_memory import Cells, Clock, cells_of
+from forestsyn.verify.plan_machine import USER, Action, Machine, Move
 from forestsyn.verify.plan_report import PlanFaults
 from forestsyn.verify.plan_values import Values
 
@@ -34,8 +31,9 @@ _SIGNALS = (Op.SIGNAL, Op.RELAXED_SIGNAL, Op.PUT_SIGNAL, Op.PUT_SIGNAL_FLUSH)
 class PlanRun:
     """One execution. Call `run`; the faults are in the log behind `faults`."""
 
-    def __init__(self, plan: Plan, machine: Machine, faults: PlanFaults) -> None:
+    def __init__(self, plan: Plan, machine: Machine, faults: PlanFaults, *, strict: bool) -> None:
         self.plan = plan
+        self.strict = strict
         self.machine = machine
         self.faults = faults
         self.values = Values(plan, machine)
@@ -45,13 +43,8 @@ class PlanRun:
         self.callers = [Actor(threads + rank, actors) for rank in range(ranks)]
         self.ports = [Actor(threads + ranks + port, actors) for port in range(len(machine.ports))]
         self.pushes: dict[int, tuple[int, int, int]] = {}  # port -> threadblock, epoch, thread of the last request
-        halves = 2 if plan.use_double_scratch_buffer else 1
-        self.memory = [
-            (Cells(user), Cells(scratch * halves))
-            for user, scratch in zip(machine.user_cells, machine.scratch_cells, strict=True)
-        ]
-        self.calls = 1 + halves
-        self.call = 0
+        self.data = Data(plan, machine, self.values, faults)
+        self.calls = 3 if plan.use_double_scratch_buffer else 2
         self.counters = [Counter() for _ in machine.counters]
         self.semaphores = [[Counter(item.init_value) for item in gpu.semaphores] for gpu in plan.gpus]
         self.barriers: dict[tuple[int, int], list[Block]] = {}
@@ -62,7 +55,7 @@ class PlanRun:
         if not self._count():
             return root
         for call in range(self.calls):
-            self.call = call
+            self.data.call = call
             self._begin()
             if not self._execute():
                 return root
@@ -105,19 +98,19 @@ class PlanRun:
 
     def _begin(self) -> None:
         self._touch_user_memory()
-        for rank, (user, _) in enumerate(self.memory):
+        for rank, (user, _) in enumerate(self.data.memory):
             user.values = [None] * len(user.values)
             first = self.machine.bases[rank][0]
             for cell in range(self.machine.input_cells):
-                user.values[first + cell] = self.values.initial(rank, cell, self.call)
+                user.values[first + cell] = self.values.initial(rank, cell, self.data.call)
         for block in self.blocks:
             block.next = 0
             block.learn(self.callers[block.thread.rank].clock)
 
     def _touch_user_memory(self) -> None:
         for rank, caller in enumerate(self.callers):
-            touch = caller.act(-1, -1)
-            cells = self.memory[rank][USER]
+            touch = caller.act()
+            cells = self.data.memory[rank][USER]
             cells.write(range(len(cells.values)), touch, caller.clock, self.faults.reporter(rank, USER))
             caller.learn()
 
@@ -136,21 +129,21 @@ class PlanRun:
         for rank, cell, expected in self._wrong(root):
             self.faults.wrong_result(rank, cell, self._output(rank, cell), expected)
         promised: dict[int, list[int]] = {}
-        for rank, cell, _ in self.values.expected(root, self.call):
+        for rank, cell, _ in self.values.expected(root, self.data.call):
             promised.setdefault(rank, []).append(cell + self.machine.bases[rank][1])
         for rank, cells in promised.items():
             caller, report = self.callers[rank], self.faults.reporter(rank, USER)
-            self.memory[rank][USER].read(range(cells[0], cells[-1] + 1), caller.act(-1, -1), caller.clock, report)
+            self.data.memory[rank][USER].read(range(cells[0], cells[-1] + 1), caller.act(), caller.clock, report)
             caller.learn()
         return root
 
     def _wrong(self, root: int | None) -> Iterator[tuple[int, int, int]]:
-        for rank, cell, expected in self.values.expected(root, self.call):
+        for rank, cell, expected in self.values.expected(root, self.data.call):
             if self._output(rank, cell) != expected:
                 yield rank, cell, expected
 
     def _output(self, rank: int, cell: int) -> int | None:
-        return self.memory[rank][USER].values[self.machine.bases[rank][1] + cell]
+        return self.data.memory[rank][USER].values[self.machine.bases[rank][1] + cell]
 
     # One call.
 
@@ -177,13 +170,7 @@ class PlanRun:
             needed = [counter for counter, _ in self._counters_of(block, action)]
             return all(counter.ready >= needed.count(counter) for counter in needed)
         if action.operation in PACKETS:
-            return all(
-                self._cells(source).packets[cell] == self.call
-                for move in action.moves
-                for source in move.sources
-                if source.packets
-                for cell in cells_of(source, self._shift(source))
-            )
+            return self.data.have_packets(action)
         return True
 
     def _barrier_opens(self, block: Block, action: Action) -> bool:
@@ -210,7 +197,7 @@ class PlanRun:
             if operation is Op.SYNC:
                 block.sync()
             return
-        touch = block.act(block.thread.block, action.step)
+        touch = block.act(block.thread.block, action)
         if operation in _WAITS or operation is Op.SEMAPHORE_ACQUIRE:
             for counter, _ in self._counters_of(block, action):
                 for clock, relaxed in counter.take():
@@ -219,7 +206,8 @@ class PlanRun:
             for counter, _ in self._counters_of(block, action):
                 counter.signals.append((block.clock, False))
         elif operation is Op.FLUSH:
-            for position, port in enumerate(action.ids):
+            # In this version a flush waits for as many channels as it has destinations; a strict verdict tells.
+            for position, port in enumerate(action.ids[: action.count] if self.strict else action.ids):
                 self._order(block, action, port, position)
                 block.hear(self.ports[port].clock, relaxed=False)
         else:
@@ -230,7 +218,7 @@ class PlanRun:
                 if move.port >= 0:
                     self._request(block, action, move)
                 else:
-                    self._move(block, action, move, touch, block)
+                    self.data.move(block, action, move, touch, block)
             if operation in PACKETS:
                 self._hear_packets(block, action)
             self._signal(block, action)
@@ -242,10 +230,10 @@ class PlanRun:
             self._order(block, action, move.port, move.position)
         self.pushes[move.port] = (block.number, block.epoch, move.position)
         port.learn(block.clock, finished=False)
-        touch = port.act(block.thread.block, action.step)
+        touch = port.act(block.thread.block, action)
         port.learn()
         if move.sources:
-            self._move(block, action, move, touch, port)
+            self.data.move(block, action, move, touch, port)
 
     def _order(self, block: Block, action: Action, port: int, position: int) -> None:
         """A signal or flush speaks for the requests before it, so it must be certain which those are."""
@@ -267,62 +255,5 @@ class PlanRun:
     def _hear_packets(self, block: Block, action: Action) -> None:
         """Reading a packet tells that its writer had come so far."""
         for move in action.moves:
-            for clock in self._senders(move):
+            for clock in self.data.senders(move):
                 block.hear(clock, relaxed=True)
-
-    def _senders(self, move: Move) -> list[Clock]:
-        """What those knew who wrote the packets that `move` reads."""
-        found: dict[int, Clock] = {}
-        for source in (source for source in move.sources if source.packets):
-            senders = self._cells(source).senders
-            for cell in cells_of(source, self._shift(source)):
-                sender = senders[cell]
-                if sender is not None:
-                    found[id(sender)] = sender
-        return list(found.values())
-
-    # Data.
-
-    def _move(self, block: Block, action: Action, move: Move, touch: tuple[int, int], actor: Actor) -> None:
-        total: list[int | None] | None = None
-        for source in move.sources:
-            cells, where = self._cells(source), cells_of(source, self._shift(source))
-            if source.packets:
-                cells.note_read(where, touch)
-            else:
-                cells.read(where, touch, actor.clock, self.faults.reporter(source.rank, source.area))
-            term = [cells.values[cell] for cell in (where[::2] if source.packets else where)]
-            if self.values.collective is not None and None in term:
-                self.faults.undefined(block, action, source, where[term.index(None)])
-            if total is None:
-                total = term
-            else:
-                total = [self._add(block, action, *pair) for pair in zip(total, term, strict=True)]
-        assert total is not None, "a move has a source"
-        for target in move.destinations:
-            cells, where = self._cells(target), cells_of(target, self._shift(target))
-            cells.write(where, touch, actor.clock, self.faults.reporter(target.rank, target.area))
-            for number, cell in enumerate(where):
-                cells.values[cell] = total[number // 2] if target.packets else total[number]
-            if target.area == SCRATCH:
-                # Each packet is written by the thread that read its sources, so it tells what they told.
-                sender = reduce(np.maximum, self._senders(move), actor.clock) if target.packets else None
-                for cell in where:
-                    cells.packets[cell] = self.call if target.packets else -1
-                    cells.senders[cell] = sender
-
-    def _add(self, block: Block, action: Action, left: int | None, right: int | None) -> int | None:
-        if self.values.collective is None or left is None or right is None:
-            return left
-        value, wrong = self.values.add(left, right)
-        if wrong:
-            self.faults.bad_sum(block, action, wrong)
-        return value
-
-    def _cells(self, access: Access) -> Cells:
-        return self.memory[access.rank][access.area]
-
-    def _shift(self, access: Access) -> int:
-        if access.area == USER or not self.plan.use_double_scratch_buffer:
-            return 0
-        return self.call % 2 * self.machine.scratch_cells[access.rank]
