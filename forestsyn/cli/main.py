@@ -24,6 +24,7 @@ from forestsyn.cli.import_ import import_
 from forestsyn.cli.machines import machines
 from forestsyn.cli.rates import rates
 from forestsyn.cli.show import show
+from forestsyn.cli.simulate import simulate
 from forestsyn.cli.tune import tune
 from forestsyn.cli.verify import verify
 from forestsyn.errors import ForestsynError, InputError, InternalError
@@ -51,7 +52,7 @@ def cli() -> None:
     """
 
 
-for _verb in (bound, forest, compile_, verify, check, import_, machines, rates, show, tune, gallery):
+for _verb in (bound, forest, compile_, verify, check, import_, machines, rates, show, simulate, tune, gallery):
     cli.add_command(_verb)
 
 

@@ -1,17 +1,19 @@
 """The search for the fastest candidate at every size, without simulating all of them everywhere.
 
-Method. All candidates are simulated at the smallest size, which tells their latency. At any size, ascending, those
-that promise the least time are simulated first; the promise is the latency plus the time that the busiest link and
-threadblock need, scaled by how far it was off at the candidate's last simulated size. A candidate is left out once
-its lower limit (that busy time, or its time at a smaller size) is above the best time found, or after some tries.
+Method. All candidates are simulated at the smallest size, which tells their latency. At the other sizes, ascending,
+those that promise the least time are simulated first, and always the winner at the size before; the promise is the
+latency plus the time that the busiest link and threadblock need, scaled by how far it was off at the candidate's last
+simulated size. A candidate is left out once its lower limit (that busy time, or its time at a smaller size) is above
+the best time found, or after some tries.
 
-Sizes are dealt out to worker processes, which work independently; the result does not depend on their number.
+Simulations of a size run in pairs, in worker processes; the result does not depend on the number of workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 
 from forestsyn.ir.profile import Profile
 from forestsyn.ir.program import Program
@@ -19,13 +21,14 @@ from forestsyn.ir.topology import Topology
 from forestsyn.simulate import Prepared, prepare, simulate
 
 #: Candidates simulated at one size at most; more where messages are small and simulations cheap.
-_TRIES, _TRIES_SMALL, _SMALL = 5, 16, 1 << 20
+_TRIES, _TRIES_SMALL, _SMALL = 4, 12, 1 << 20
 #: Moves that a simulation of the tuner may run event by event.
 _BUDGET = 10_000
-#: Sizes that a worker gets at once: enough to learn from each other, few enough to share the work.
-_RUN = 6
+#: Simulations that are asked for at once.
+_PAIR = 2
 
 Times = dict[tuple[int, int], float]
+_Run = Callable[[list[tuple[int, int]]], list[float]]
 
 
 def search_times(
@@ -39,22 +42,14 @@ def search_times(
     progress: Callable[[str], None],
 ) -> Times:
     """Simulated µs by (candidate, size), with at every size the fastest that was found. known: earlier ones."""
-    runs = [tuple(sizes[first : first + _RUN]) for first in range(0, len(sizes), _RUN)]
-    times: Times = dict(known)
-    if workers <= 1:
-        bench = _Bench(programs, topology, profile, sizes[0], known)
-        for number, run in enumerate(runs):
-            times.update(bench.search(run))
-            progress(f"{min((number + 1) * _RUN, len(sizes))} of {len(sizes)} sizes tuned")
-        return times
-    with ProcessPoolExecutor(
-        workers, initializer=_start, initargs=(programs, topology, profile, sizes[0], known)
-    ) as pool:
-        # The largest messages take longest, so they go first.
-        for number, found in enumerate(pool.map(_search, reversed(runs))):
-            times.update(found)
-            progress(f"{min((number + 1) * _RUN, len(sizes))} of {len(sizes)} sizes tuned")
-    return times
+    timer = Timer(programs, topology, profile, known)
+    with _runner(timer, workers) as run:
+        _simulate([(candidate, sizes[0]) for candidate in range(len(programs))], timer, run)
+        search = _Search(timer, sizes[0])
+        for number, size in enumerate(sizes):
+            search.at(size, run)
+            progress(f"{number + 1} of {len(sizes)} sizes tuned")
+    return timer.times
 
 
 class Timer:
@@ -79,46 +74,62 @@ class Timer:
         return self.times[key]
 
 
-class _Bench:
-    """One worker's candidates and what it has learnt of them."""
+class _Search:
+    """What is known of the candidates so far. floor: µs that none goes below at larger sizes."""
 
-    def __init__(
-        self, programs: Sequence[Program], topology: Topology, profile: Profile, smallest: int, known: Times
-    ) -> None:
-        self.timer = Timer(programs, topology, profile, known)
-        self.candidates = range(len(programs))
-        self.latency = [self.timer.time(candidate, smallest) for candidate in self.candidates]
-        self.launch = profile.launch_us
+    def __init__(self, timer: Timer, smallest: int) -> None:
+        self.timer = timer
+        self.candidates = range(len(timer.programs))
+        self.latency = [timer.times[candidate, smallest] for candidate in self.candidates]
+        self.floor = list(self.latency)
+        self.scale = [1.0] * len(self.latency)
+        self.winner = min(self.candidates, key=lambda candidate: (self.latency[candidate], candidate))
 
-    def search(self, sizes: Sequence[int]) -> Times:
-        """Times at `sizes`, ascending."""
-        floor = list(self.latency)
-        scale = [1.0] * len(floor)
-        for size in sizes:
-            least = [self.timer.prepared(candidate).least_us(size) for candidate in self.candidates]
-            promise = [self.latency[c] + least[c] - self.launch for c in self.candidates]
-            order = sorted(self.candidates, key=lambda c: (promise[c] * scale[c], c))
-            best = min((time for (_, at), time in self.timer.times.items() if at == size), default=float("inf"))
-            tries = _TRIES_SMALL if size <= _SMALL else _TRIES
-            for candidate in order:
-                if max(floor[candidate], least[candidate]) >= best:
-                    continue
-                if tries == 0:
-                    break
-                tries -= 1
-                time = self.timer.time(candidate, size)
-                floor[candidate] = max(floor[candidate], time)
-                scale[candidate] = time / promise[candidate]
-                best = min(best, time)
-        return dict(self.timer.times)
-
-
-_bench: list[_Bench] = []  # of this worker process; filled once by its initializer
+    def at(self, size: int, run: _Run) -> None:
+        """Find the fastest at `size`, larger than all before."""
+        launch = self.timer.profile.launch_us
+        least = [self.timer.prepared(candidate).least_us(size) for candidate in self.candidates]
+        promise = [self.latency[c] + least[c] - launch for c in self.candidates]
+        order = sorted(self.candidates, key=lambda c: (c != self.winner, promise[c] * self.scale[c], c))
+        best = float("inf")
+        tries = _TRIES_SMALL if size <= _SMALL else _TRIES
+        while tries > 0:
+            pair = [c for c in order if max(self.floor[c], least[c]) < best][:_PAIR]
+            if not pair:
+                break
+            _simulate([(candidate, size) for candidate in pair], self.timer, run)
+            order = [candidate for candidate in order if candidate not in pair]
+            tries -= len(pair)
+            for candidate in pair:
+                time = self.timer.times[candidate, size]
+                self.floor[candidate] = max(self.floor[candidate], time)
+                self.scale[candidate] = time / promise[candidate]
+                if time < best:
+                    best, self.winner = time, candidate
 
 
-def _start(programs: Sequence[Program], topology: Topology, profile: Profile, smallest: int, known: Times) -> None:
-    _bench[:] = [_Bench(programs, topology, profile, smallest, known)]
+def _simulate(wanted: list[tuple[int, int]], timer: Timer, run: _Run) -> None:
+    missing = [key for key in wanted if key not in timer.times]
+    timer.times.update(zip(missing, run(missing), strict=True))
 
 
-def _search(sizes: Sequence[int]) -> Times:
-    return _bench[0].search(sizes)
+@contextmanager
+def _runner(timer: Timer, workers: int) -> Iterator[_Run]:
+    """Runs simulations here, or in processes that each hold all programs."""
+    if workers <= 1:
+        yield lambda wanted: [timer.time(candidate, size) for candidate, size in wanted]
+        return
+    given = (timer.programs, timer.topology, timer.profile)
+    with ProcessPoolExecutor(workers, initializer=_start, initargs=given) as pool:
+        yield lambda wanted: list(pool.map(_time, wanted, chunksize=max(1, len(wanted) // (4 * workers))))
+
+
+_timers: list[Timer] = []  # of this worker process; filled once by its initializer
+
+
+def _start(programs: Sequence[Program], topology: Topology, profile: Profile) -> None:
+    _timers[:] = [Timer(programs, topology, profile, {})]
+
+
+def _time(wanted: tuple[int, int]) -> float:
+    return _timers[0].time(*wanted)

@@ -25,8 +25,9 @@ from forestsyn.pipeline.windows import Span, choose_spans, find_crossing
 
 #: Files that a runtime takes at once, where that is few.
 _FILES_MAX = {"msccl": 4}
-#: Every power of two and the size between it and the next.
 SMALLEST, LARGEST = 1 << 10, 1 << 34
+#: Up to here sizes between powers of two are tuned too; above, which program is fastest hardly changes.
+_BETWEEN = 1 << 26
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -74,7 +75,7 @@ class TuneResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def tuned_sizes(smallest: int = SMALLEST, largest: int = LARGEST) -> tuple[int, ...]:
-    """Powers of two from `smallest` to `largest`, with the sizes between them. Raises InputError."""
+    """Powers of two from `smallest` to `largest`, and up to 64 MiB the sizes between them. Raises InputError."""
     if not 0 < smallest <= largest:
         raise InputError(
             f"sizes from {smallest} to {largest} hold none", where="--sizes", hint="write --sizes 1K:16G"
@@ -83,7 +84,7 @@ def tuned_sizes(smallest: int = SMALLEST, largest: int = LARGEST) -> tuple[int, 
     if low > high:
         return (smallest,)
     powers = [1 << power for power in range(low, high + 1)]
-    return tuple(sorted({*powers, *(power * 3 // 2 for power in powers[:-1])}))
+    return tuple(sorted({*powers, *(power * 3 // 2 for power in powers[:-1] if power < _BETWEEN)}))
 
 
 def tune(
