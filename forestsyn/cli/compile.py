@@ -53,6 +53,20 @@ from forestsyn.units import format_count
     show_default=True,
     help="How connections move bytes.",
 )
+@click.option(
+    "--instances",
+    type=click.IntRange(1, 32),
+    default=1,
+    show_default=True,
+    help="Copies, each for a part of the data.",
+)
+@click.option(
+    "--streams",
+    type=click.IntRange(0, 32),
+    default=0,
+    show_default=True,
+    help="Channels of the busiest connection, for large messages; 0 takes the fewest that fit.",
+)
 @byte_option("--min-bytes", "Smallest message that the file offers itself for.")
 @byte_option(
     "--max-bytes",
@@ -71,6 +85,8 @@ def compile_(
     target: str,
     out_of_place: bool,
     protocol: str,
+    instances: int,
+    streams: int,
     min_bytes: int,
     max_bytes: int,
     output: Path | None,
@@ -82,9 +98,13 @@ def compile_(
     the file is written whole or not at all. Without -o only the figures are printed; with -o - the program goes to
     standard output and the figures to standard error.
 
+    A program takes the fewest threadblocks unless --instances and --streams give it more, which large messages need;
+    `forestsyn tune` chooses for each size.
+
     \b
     Examples:
       forestsyn compile dgx-a100:2 -c allreduce -o allreduce.xml
+      forestsyn compile dgx-a100:2 -c allreduce --streams 2 --min-bytes 256M -o large.xml
       forestsyn compile dgx-h100:2 -c allreduce --target mscclpp -o plan.json
       forestsyn compile mi250:2 -c allgather --target rccl --out-of-place -o allgather.xml
       forestsyn compile my-cluster.yaml -c allreduce --trees exact --min-bytes 1M --max-bytes 1G --json
@@ -107,6 +127,7 @@ def compile_(
             target=ALL_TARGETS[target],
             out_of_place=out_of_place,
             protocol=Protocol(protocol),
+            resources=Resources(instances=instances, streams=streams),
             minimum_bytes=min_bytes,
             maximum_bytes=max_bytes,
             observer=observer,

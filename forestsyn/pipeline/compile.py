@@ -16,7 +16,7 @@ from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import EXECUTOR, MSCCLPP, Target
 from forestsyn.ir.topology import Topology, VertexKind
 from forestsyn.ir.turns import expanded
-from forestsyn.lowering import lower_forests, lower_schedule
+from forestsyn.lowering import LEAST, Resources, lower_forests, lower_schedule
 from forestsyn.lowering.onesided import lower_plan
 from forestsyn.pipeline.results import CompileResult, ForestResult
 from forestsyn.pipeline.size import check_forest_size, check_text_size
@@ -42,11 +42,13 @@ def compile_topology(
     protocol: Protocol = Protocol.SIMPLE,
     minimum_bytes: int = 0,
     maximum_bytes: int = 0,
+    resources: Resources = LEAST,
     observer: Observer | None = None,
 ) -> CompileResult:
     """A program for `target` whose text has been read back and verified.
 
     minimum_bytes, maximum_bytes: the message sizes that the file offers itself for; maximum 0 = no limit.
+    resources: threadblocks that a program of MSCCL XML may spend on bandwidth; `tune` chooses them by simulation.
     Raises as `synthesize`, and UnsupportedError when the runtime cannot express the program.
     """
     _check_window(minimum_bytes, maximum_bytes)
@@ -78,6 +80,7 @@ def compile_topology(
             name=program_name(topology, collective),
             minimum_bytes=minimum_bytes,
             maximum_bytes=maximum_bytes,
+            resources=resources,
         )
     stages.finish("program", program)
     text = emit_mscclpp_json(program) if isinstance(program, Plan) else emit_msccl_xml(program, target)
