@@ -35,7 +35,7 @@ def bound(topology_spec: str, collective: Collective, root: int | str | None, as
     from forestsyn.pipeline.summary import bound_summary
 
     with progress() as observer:
-        topology, loading = load_timed(topology_spec)
+        topology, loading = load_timed(topology_spec, observer)
         summary = bound_summary(solve_bound(topology, collective, root, observer=observer))
     summary["seconds"] = loading | summary["seconds"]
     if as_json:

@@ -116,7 +116,7 @@ def compile_(
 
     check_output(output, as_json)
     with progress() as observer:
-        topology, loading = load_timed(topology_spec)
+        topology, loading = load_timed(topology_spec, observer)
         result = compile_topology(
             topology,
             collective,

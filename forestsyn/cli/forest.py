@@ -61,7 +61,7 @@ def forest(
 
     check_output(output, as_json)
     with progress() as observer:
-        topology, loading = load_timed(topology_spec)
+        topology, loading = load_timed(topology_spec, observer)
         wish = parse_wish(max_depth, max_peers)
         result = synthesize(
             topology, collective, root, trees=trees, tolerance=tolerance, wish=wish, observer=observer

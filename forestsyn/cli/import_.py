@@ -10,22 +10,28 @@ import click
 
 from forestsyn.cli.import_options import import_options, import_request
 from forestsyn.cli.options import json_option
-from forestsyn.cli.output import Row, print_facts, print_json
-from forestsyn.errors import InputError
+from forestsyn.cli.output import (
+    STANDARD_OUTPUT,
+    Row,
+    check_output,
+    file_facts,
+    output_option,
+    print_facts,
+    print_json,
+    write_output,
+)
+from forestsyn.units import format_count
 
 if TYPE_CHECKING:
     from forestsyn.frontend.imports.kinds import Found
     from forestsyn.ir.topology import Topology
 
-_STANDARD_OUTPUT = Path("-")
 _FORMATS = ("yaml", "graph-json", "graph-gml", "graph-graphml", "graph-dot", "ns3-topology", "taccl-topology")
 
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the result; - is standard output."
-)
+@output_option("Write the result; - is standard output.")
 @click.option(
     "--to",
     "target",
@@ -53,23 +59,15 @@ def import_(files: Sequence[str], output: Path | None, target: str, as_json: boo
       forestsyn import dgx-a100:2 --to graph-json -o graph.json
       forestsyn bound smi.txt --gpu a100
     """
-    from forestsyn.pipeline.files import check_writable, write_file
-
-    if as_json and output == _STANDARD_OUTPUT:
-        raise InputError("--json and -o - both want standard output", where="-o", hint="write the result to a file")
-    if output not in (None, _STANDARD_OUTPUT):
-        check_writable(output)
+    check_output(output, as_json)
     found, topology, text = _result(files, target)
     summary = _summary(found, topology)
-    if output == _STANDARD_OUTPUT:
-        print(text, end="")
-    elif output is not None:
-        write_file(output, text)
-        summary["files"] = [str(output)]
+    summary["files"] = write_output(output, text)
     if as_json:
         print_json(summary)
     else:
-        print_facts(", ".join(files) + ":", _facts(summary), error_stream=output == _STANDARD_OUTPUT)
+        facts = [*_facts(summary), *file_facts(output)]
+        print_facts(", ".join(files) + ":", facts, error_stream=output == STANDARD_OUTPUT)
 
 
 def _result(files: Sequence[str], target: str) -> tuple[Found | None, Topology, str]:
@@ -110,11 +108,12 @@ def _summary(found: Found | None, topology: Topology) -> dict[str, Any]:
 
 
 def _facts(summary: dict[str, Any]) -> list[Row]:
+    hosts = format_count(summary["hosts"], "host") if summary["hosts"] else "no named hosts"
+    devices, links = format_count(summary["vertices"], "device"), format_count(summary["links"], "directed link")
     return [
         ("kind", summary["kind"]),
-        ("ranks", f"{summary['ranks']} on {summary['hosts'] or 'no named'} hosts"),
-        ("size", f"{summary['vertices']} devices, {summary['links']} directed links; {summary['rates']} rates"),
+        ("ranks", f"{summary['ranks']} on {hosts}"),
+        ("size", f"{devices}, {links}; {summary['rates']} rates"),
         *(("guess", f"{guess['text']} ({guess['count']} x)") for guess in summary["guesses"]),
         *(("note", note) for note in summary["notes"]),
-        ("file", ", ".join(summary["files"]) or "none written; name one with -o FILE"),
     ]

@@ -47,7 +47,7 @@ _BAR = 30
 def show(
     topology_spec: str,
     collective: Collective,
-    root: int | None,
+    root: int | str | None,
     trees: Literal["auto", "exact"] | int,
     tolerance: Fraction,
     max_depth: int | None,
@@ -132,7 +132,7 @@ def _check_extra(files: list[Path], picture: str) -> None:
 def _command(
     topology_spec: str,
     collective: Collective,
-    root: int | None,
+    root: int | str | None,
     trees: Literal["auto", "exact"] | int,
     tolerance: Fraction,
     max_depth: int | None,

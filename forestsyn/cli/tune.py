@@ -10,7 +10,7 @@ import click
 
 from forestsyn.cli.loading import load_timed
 from forestsyn.cli.options import collective_options, json_option, parse_bytes, topology_argument
-from forestsyn.cli.output import print_facts, print_json, print_table
+from forestsyn.cli.output import STANDARD_OUTPUT, print_facts, print_json, print_table
 from forestsyn.cli.progress import progress
 from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
@@ -43,7 +43,7 @@ from forestsyn.units import format_bytes
 def tune(
     topology_spec: str,
     collective: Collective,
-    root: int | None,
+    root: int | str | None,
     target: str,
     out_of_place: bool,
     profile_spec: str | None,
@@ -72,10 +72,12 @@ def tune(
     from forestsyn.pipeline.tune import tuned_sizes
     from forestsyn.pipeline.tune_files import tune_summary, write_tuning
 
+    if output == STANDARD_OUTPUT:
+        raise InputError("several programs do not fit standard output", where="-o", hint="name a directory")
     low, high = _parse_range(sizes)
     wanted = tuned_sizes(low, high)
     with progress() as observer:
-        topology, loading = load_timed(topology_spec)
+        topology, loading = load_timed(topology_spec, observer)
         profile = load_profile(profile_spec or profile_name_for(topology))
         result = tune_topology(
             topology,

@@ -19,7 +19,7 @@ from forestsyn.pipeline.compile import compile_topology
 from forestsyn.pipeline.names import cut_sentence, cut_vertices, decimal_text, ring_sentence
 from forestsyn.pipeline.results import CompileResult, ForestResult
 from forestsyn.pipeline.show_times import bound_curves, forest_curve
-from forestsyn.pipeline.stages import Observer, Stages
+from forestsyn.pipeline.stages import Observer, Root, Stages
 from forestsyn.pipeline.summary import compile_summary, forest_summary, topology_hash
 from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
 from forestsyn.show.loads import load_rows, row_name
@@ -59,7 +59,7 @@ class ShowResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def show(
     topology: Topology,
     collective: Collective,
-    root: int | None = None,
+    root: Root = None,
     *,
     trees: Trees = "auto",
     tolerance: Fraction = TOLERANCE,

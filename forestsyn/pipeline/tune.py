@@ -18,7 +18,7 @@ from forestsyn.pipeline.bound import bound
 from forestsyn.pipeline.candidates import Candidate, make_candidates
 from forestsyn.pipeline.results import BoundResult
 from forestsyn.pipeline.search import Timer, search_times
-from forestsyn.pipeline.stages import Observer, Stages
+from forestsyn.pipeline.stages import Observer, Root, Stages
 from forestsyn.pipeline.times import TimeStore, content_keys
 from forestsyn.pipeline.verify_file import verify_own_text
 from forestsyn.pipeline.windows import Span, choose_spans, find_crossing
@@ -90,7 +90,7 @@ def tuned_sizes(smallest: int = SMALLEST, largest: int = LARGEST) -> tuple[int, 
 def tune(
     topology: Topology,
     collective: Collective,
-    root: int | None = None,
+    root: Root = None,
     *,
     target: Target = EXECUTOR,
     profile: Profile,

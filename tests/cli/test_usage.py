@@ -66,8 +66,10 @@ def test_wrong_trees(text: str) -> None:
         (("compile", "dgx1v", "--protocol", "simple"), "'simple' is not one of"),
         (("compile", "dgx1v", "--json", "-o", "-"), "both want standard output"),
         (("compile", "dgx1v", "--min-bytes", "2M", "--max-bytes", "1M"), "smallest size 2 MiB is above"),
+        (("tune", "dgx1v", "-o", "-"), "several programs do not fit standard output"),
+        (("import", "dgx1v", "--json", "-o", "-"), "both want standard output"),
         (("verify",), "Missing argument 'FILE...'"),
-        (("tune", "dgx1v"), "No such command 'tune'"),
+        (("tone", "dgx1v"), "No such command 'tone'"),
     ],
 )
 def test_wrong_usage(run: Run, arguments: tuple[str, ...], message: str) -> None:
