@@ -111,6 +111,7 @@ def compile_(
     """
     from forestsyn.ir.program import Protocol
     from forestsyn.ir.target import ALL_TARGETS
+    from forestsyn.lowering import Resources
     from forestsyn.pipeline.compile import compile_topology
     from forestsyn.pipeline.summary import compile_summary
 
