@@ -57,7 +57,7 @@ class Exits:
         """ports: per host. Global port numbers count through the hosts in order."""
         self.flat = [port for host in ports for port in host]
         self.limit = np.array([port.units for port in self.flat], dtype=np.int64)
-        self._at: list[dict[int, list[int]]] = []
+        self.at: list[dict[int, list[int]]] = []
         self._first: list[dict[tuple[int, int], int]] = []
         number = 0
         for host in ports:
@@ -67,7 +67,7 @@ class Exits:
                 by_plane.setdefault(port.plane, []).append(number)
                 first.setdefault((port.place, port.plane), number)
                 number += 1
-            self._at.append(by_plane)
+            self.at.append(by_plane)
             self._first.append(first)
 
     def table(self, planes: list[int], places: int) -> Integers:
@@ -75,8 +75,8 @@ class Exits:
 
         −1 where the host has no port to the plane.
         """
-        table = np.full((len(self._at), places, len(planes), places), -1, dtype=np.int64)
-        for host, by_plane in enumerate(self._at):
+        table = np.full((len(self.at), places, len(planes), places), -1, dtype=np.int64)
+        for host, by_plane in enumerate(self.at):
             for index, plane in enumerate(planes):
                 numbers = by_plane.get(plane)
                 if not numbers:
@@ -87,46 +87,6 @@ class Exits:
                         across = self._first[host].get((goal, plane), numbers[goal % len(numbers)])
                         table[host, place, index, goal] = across if own is None else own
         return table
-
-    def repaired(self, edges: Edges, planes: Integers, root_hosts: Integers, shape: Shape) -> Edges | None:
-        """Edges whose ports keep to their limits, or None.
-
-        planes: int[units, hosts], the plane (topology vertex) that the edge into a host must take, −1 for none.
-        root_hosts: int[units]. Where only one host is listed it stands for all of them.
-        """
-        load = np.bincount(edges.exits[edges.exits >= 0].ravel(), minlength=len(self.flat))
-        missing = (edges.exits < 0) & (planes >= 0)
-        if not missing.any() and (load <= self.limit).all():
-            return edges
-        moving = [(int(unit), int(host)) for unit, host in np.argwhere(missing)]
-        for port in np.flatnonzero(load > self.limit).tolist():
-            users = np.argwhere(edges.exits == port)
-            excess = int(load[port] - self.limit[port])
-            moving.extend((int(unit), int(host)) for unit, host in users[len(users) - excess :])
-            load[port] -= excess
-        exits, parents = edges.exits.copy(), edges.parents.copy()
-        hosts = exits.shape[1]
-        for unit, host in moving:
-            root_host = int(root_hosts[unit])
-            found = self._spare(int(planes[unit, host]), root_host, (host - root_host) % hosts, shape, load)
-            if found is None:
-                return None
-            exits[unit, host], distance = found
-            parents[unit, host] = (root_host + distance) % hosts
-            load[exits[unit, host]] += 1
-        return Edges(exits, parents)
-
-    def _spare(
-        self, plane: int, root_host: int, distance: int, shape: Shape, load: Integers
-    ) -> tuple[int, int] | None:
-        """A port with room and the distance of its host: the parent host first, then others nearer to the root."""
-        nearer = [d for d in range(len(shape.level)) if shape.level[d] < shape.level[distance]]
-        nearer.sort(key=lambda d: (d != shape.parent[distance], -shape.level[d], d))
-        for other in nearer:
-            for port in self._at[(root_host + other) % len(self._at)].get(plane, ()):
-                if load[port] < self.limit[port]:
-                    return port, other
-        return None
 
 
 class Edges(msgspec.Struct, frozen=True):

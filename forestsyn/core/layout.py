@@ -18,6 +18,7 @@ from forestsyn.core.crossing import Edges, Exits, Integers, Shape, circle_shape
 from forestsyn.core.fabric import Fabric
 from forestsyn.core.inside import Inside, Insides
 from forestsyn.core.logical import Route
+from forestsyn.core.rehanging import rehung
 from forestsyn.core.symmetry import Turn
 
 
@@ -147,7 +148,7 @@ class Layout:
         chosen = table[parents % len(table), at_parent, plane_of[entries], place_of[entries]]
         chosen[at_root] = -1
         vertices = np.array([*planes, -1])[plane_of[entries]]
-        return exits.repaired(Edges(chosen, parents), vertices, root_hosts, shape)
+        return rehung(exits, Edges(chosen, parents), vertices, entered, root_hosts)
 
     def _go_on(self, entries: Integers, number: int, inside: Inside) -> Integers:
         """The inner tree of host `number` that each unit follows."""
