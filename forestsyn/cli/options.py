@@ -43,13 +43,17 @@ def collective_options(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=lambda _context, _option, value: Collective(value),
         help="What the ranks do.",
     )
-    root = click.option(
+    return collective(root_option(command))
+
+
+def root_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--root`."""
+    return click.option(
         "--root",
         metavar="RANK",
         callback=lambda _context, _option, value: parse_root(value),
         help="Root of broadcast and reduce, by number or name.  [default: 0]",
-    )
-    return collective(root(command))
+    )(command)
 
 
 def tree_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from forestsyn.cli.loading import load_timed
-from forestsyn.cli.options import json_option, parse_bytes
+from forestsyn.cli.options import json_option, parse_bytes, root_option
 from forestsyn.cli.output import print_facts, print_json, print_table
 from forestsyn.cli.progress import progress
 from forestsyn.errors import InputError, VerificationError
-from forestsyn.units import format_bytes
+from forestsyn.units import format_bytes, format_count
 
 _PATH_SHOWN = 12
 
@@ -24,7 +24,7 @@ _PATH_SHOWN = 12
     "--size", "sizes", metavar="BYTES", required=True, help="Message size, several (1K,1M), or a range (1K:1G)."
 )
 @click.option("--profile", "profile_spec", metavar="NAME|FILE", help="Costs of the machine.  [default: by topology]")
-@click.option("--root", type=int, metavar="RANK", help="Root of broadcast and reduce, for the bound.")
+@root_option
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Write a trace that Perfetto opens.")
 @click.option("--critical-path", is_flag=True, help="Print the chain of steps that the last size's time consists of.")
 @json_option
@@ -33,7 +33,7 @@ def simulate(
     topology_spec: str,
     sizes: str,
     profile_spec: str | None,
-    root: int | None,
+    root: int | str | None,
     trace: Path | None,
     critical_path: bool,
     as_json: bool,
@@ -114,13 +114,18 @@ def _print(summary: dict[str, Any], path: bool) -> None:
         ("costs", f"profile {summary['profile']}, {summary['rates']} rates; a prediction"),
         ("bound", "none for this collective" if limit is None else f"{limit:.2f} GB/s algbw, no schedule is faster"),
         *(
-            ("rerouted", f"{len(pairs)} pairs of ranks reach each other only through other GPUs")
+            ("rerouted", f"{format_count(len(pairs), 'pair')} of ranks can reach each other only through other GPUs")
             for pairs in _rerouted(summary)
         ),
     ]
     if path:
         chain = summary["critical_path"]
-        facts += [("critical path", f"{len(chain)} activities, the last {min(len(chain), _PATH_SHOWN)}:")]
+        facts += [
+            (
+                "critical path",
+                f"{count}, the last {min(len(chain), _PATH_SHOWN)}:",
+            )
+        ]
         facts += [("", _sentence(activity)) for activity in chain[-_PATH_SHOWN:]]
     facts += [("file", file) for file in summary.get("files", ())]
     print_facts(

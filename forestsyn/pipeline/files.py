@@ -11,8 +11,11 @@ from forestsyn.errors import InputError
 def check_writable(path: Path) -> None:
     """Refuse early, before long work, a path that `write_file` could not write.
 
-    Raises InputError when the directory is missing or read-only, or `path` is a directory.
+    Raises InputError when the directory is missing or read-only, or `path` is a directory, or ``-``, which names no
+    file: where it may stand for standard output the command line sees to it.
     """
+    if path == Path("-"):
+        raise InputError("this cannot go to standard output", where=str(path), hint="name a file")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise InputError(f"the directory {folder} does not exist", where=str(path), hint="create it first")

@@ -17,6 +17,7 @@ from forestsyn.ir.program import Program
 from forestsyn.ir.simulation import Activity, Simulation
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.bound import bound
+from forestsyn.pipeline.stages import Root
 from forestsyn.simulate import critical_path, prepare, simulate
 from forestsyn.verify.program import verify_program
 
@@ -58,7 +59,7 @@ def simulate_file(
     profile: Profile,
     sizes: Sequence[int],
     *,
-    root: int | None = None,
+    root: Root = None,
     record: bool = False,
 ) -> SimulateResult:
     """Simulate a program at several message sizes (bytes). record: keep the activities of the last one.

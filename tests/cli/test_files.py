@@ -86,6 +86,8 @@ def test_places_that_cannot_be_written_are_refused_early(tmp_path: Path, monkeyp
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="does not exist"):
         check_writable(tmp_path / "file" / "x")
+    with pytest.raises(InputError, match="cannot go to standard output"):
+        check_writable(Path("-"))
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(InputError, match="no permission"):
         check_writable(tmp_path / "x")

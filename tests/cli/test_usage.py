@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+from forestsyn.cli.main import cli
 from forestsyn.cli.options import parse_bytes, parse_share, parse_trees
 from forestsyn.errors import InputError
 from tests.cli.conftest import Run
@@ -94,6 +96,20 @@ def test_usage_errors_are_json_too(run: Run) -> None:
     error = run("bound", "--json", "--bogus").data["error"]
     assert error["code"] == 2
     assert error["hint"] == "see `forestsyn bound --help`"
+
+
+def test_every_root_may_be_a_name() -> None:
+    roots = [option for verb in cli.commands.values() for option in verb.params if option.name == "root"]
+    assert len(roots) >= 6
+    assert all("by number or name" in str(getattr(option, "help", "")) for option in roots)
+
+
+def test_simulate_takes_the_name_of_a_root(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    run("compile", "dgx1v", "-c", "broadcast", "--root", "n0/gpu3", "-o", path)
+    arguments = ("simulate", path, "--topology", "dgx1v", "--size", "1M", "--json")
+    assert run(*arguments, "--root", "n0/gpu3").data == run(*arguments, "--root", 3).data
+    assert "is no rank of dgx1v" in run(*arguments, "--root", "n0/gpu9").err
 
 
 @pytest.mark.parametrize("verb", ["bound", "forest", "compile"])
