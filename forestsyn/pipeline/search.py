@@ -22,6 +22,8 @@ from forestsyn.simulate import Prepared, prepare, simulate
 
 #: Candidates simulated at one size at most; more where messages are small and simulations cheap.
 _TRIES, _TRIES_SMALL, _SMALL = 4, 12, 1 << 20
+#: At these sizes many are tried, so that promises are corrected where messages are large.
+_TRIES_ANCHOR, _ANCHORS = 16, (1 << 24, 1 << 28)
 #: Moves that a simulation of the tuner may run event by event.
 _BUDGET = 10_000
 #: Simulations that are asked for at once.
@@ -92,7 +94,7 @@ class _Search:
         promise = [self.latency[c] + least[c] - launch for c in self.candidates]
         order = sorted(self.candidates, key=lambda c: (c != self.winner, promise[c] * self.scale[c], c))
         best = float("inf")
-        tries = _TRIES_SMALL if size <= _SMALL else _TRIES
+        tries = _TRIES_ANCHOR if size in _ANCHORS else _TRIES_SMALL if size <= _SMALL else _TRIES
         while tries > 0:
             pair = [c for c in order if max(self.floor[c], least[c]) < best][:_PAIR]
             if not pair:
