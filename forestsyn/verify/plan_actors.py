@@ -6,7 +6,7 @@ from functools import reduce
 
 import numpy as np
 
-from forestsyn.verify.plan_machine import Action, Thread
+from forestsyn.verify.plan_actions import Action, Thread
 from forestsyn.verify.plan_memory import VISIBLE, Clock
 
 

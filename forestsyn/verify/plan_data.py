@@ -12,8 +12,8 @@ from functools import reduce
 import numpy as np
 
 from forestsyn.ir.plan import Plan
+from forestsyn.verify.plan_actions import SCRATCH, USER, Access, Action, Machine, Move
 from forestsyn.verify.plan_actors import Actor, Block
-from forestsyn.verify.plan_machine import SCRATCH, USER, Access, Action, Machine, Move
 from forestsyn.verify.plan_memory import Cells, Clock, Conflict, Past, cells_of
 from forestsyn.verify.plan_report import PlanFaults
 from forestsyn.verify.plan_values import Values

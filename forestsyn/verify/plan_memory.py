@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from forestsyn.verify.plan_machine import Access
+from forestsyn.verify.plan_actions import Access
 
 Clock = npt.NDArray[np.int32]  # int32[2, actors]: order, visibility
 ORDER, VISIBLE = 0, 1

@@ -7,9 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from forestsyn.ir.plan import PlanOperation as Op
+from forestsyn.verify.plan_actions import SCRATCH, Access, Action, Machine, Port
 from forestsyn.verify.plan_actors import Actor, Block, Counter
 from forestsyn.verify.plan_limits import PACKETS, VECTORS
-from forestsyn.verify.plan_machine import SCRATCH, Access, Action, Machine, Port
 from forestsyn.verify.plan_memory import Conflict, Past, cells_of
 from forestsyn.verify.program_report import Place, ProgramLog
 

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 
 from forestsyn.ir.plan import Plan
 from forestsyn.ir.plan import PlanOperation as Op
+from forestsyn.verify.plan_actions import USER, Action, Machine, Move
 from forestsyn.verify.plan_actors import Actor, Block, Counter
 from forestsyn.verify.plan_data import Data
 from forestsyn.verify.plan_limits import PACKETS
-from forestsyn.verify.plan_machine import USER, Action, Machine, Move
 from forestsyn.verify.plan_report import PlanFaults
 from forestsyn.verify.plan_values import Values
 

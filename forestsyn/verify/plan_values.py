@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forestsyn.ir.plan import Plan
+from forestsyn.verify.plan_actions import Machine
 from forestsyn.verify.plan_limits import COLLECTIVES
-from forestsyn.verify.plan_machine import Machine
 
 Value = int | None
 _REDUCTIONS = ("allreduce", "reduce", "reduce-scatter")
