@@ -120,12 +120,8 @@ def _print(summary: dict[str, Any], path: bool) -> None:
     ]
     if path:
         chain = summary["critical_path"]
-        facts += [
-            (
-                "critical path",
-                f"{count}, the last {min(len(chain), _PATH_SHOWN)}:",
-            )
-        ]
+        count = format_count(len(chain), "activity", "activities")
+        facts += [("critical path", f"{count}, the last {min(len(chain), _PATH_SHOWN)}:")]
         facts += [("", _sentence(activity)) for activity in chain[-_PATH_SHOWN:]]
     facts += [("file", file) for file in summary.get("files", ())]
     print_facts(

@@ -107,9 +107,10 @@ def test_every_root_may_be_a_name() -> None:
 def test_simulate_takes_the_name_of_a_root(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.xml"
     run("compile", "dgx1v", "-c", "broadcast", "--root", "n0/gpu3", "-o", path)
-    arguments = ("simulate", path, "--topology", "dgx1v", "--size", "1M", "--json")
+    arguments = ("simulate", path, "--topology", "dgx1v", "--size", "1M", "--json", "--critical-path")
     assert run(*arguments, "--root", "n0/gpu3").data == run(*arguments, "--root", 3).data
     assert "is no rank of dgx1v" in run(*arguments, "--root", "n0/gpu9").err
+    assert " activities, the last " in run(*(word for word in arguments if word != "--json")).out
 
 
 @pytest.mark.parametrize("verb", ["bound", "forest", "compile"])
