@@ -9,8 +9,8 @@ and has a port with room into the plane. Moving one edge after the other keeps e
 
 Method. An overloaded port gives away the edges of the trees in which it serves most hosts, so all trees keep some
 of their root's own edges. An edge prefers its present host, then those nearer to the root than the host that it leads
-to, then the least depth; and of these the host with most room. Where no host with room is left that will do, an edge
-of another tree makes way.
+to, then the least depth; and of these the host with most room. Hosts that still wait for their own edge come last.
+Where no host with room is left that will do, an edge of another tree makes way.
 
 Guarantee. No port beyond its units, or None. Complexity: O(hosts × depth) for each edge moved.
 """
@@ -46,6 +46,7 @@ def rehung(exits: Exits, edges: Edges, planes: Integers, places: Integers, root_
         moving.extend(sheet.given_away(port))
     # Trees whose root has lost all its edges first: they have the fewest hosts to choose from.
     moving.sort(key=lambda edge: (edges.parents[edge] != root_hosts[edge[0]], edge))
+    sheet.wait(moving)
     return sheet.edges() if all(sheet.place(unit, host) for unit, host in moving) else None
 
 
@@ -57,9 +58,11 @@ class _Sheet:
         self._exits = edges.exits.copy()
         self._parents = edges.parents.copy()
         self._planes = planes
+        self._wished = _levels(edges.parents)
         self._places = places
         self._left = exits.limit - load
         self._hosts = np.arange(edges.parents.shape[1])
+        self._waiting = np.zeros(edges.parents.shape, dtype=bool)
         self._room: dict[int, Integers] = {}
         for host, by_plane in enumerate(exits.at):
             for plane, numbers in by_plane.items():
@@ -81,6 +84,11 @@ class _Sheet:
         self._left[port] = 0
         return list(zip(units[order].tolist(), hosts[order].tolist(), strict=True))
 
+    def wait(self, moving: list[tuple[int, int]]) -> None:
+        """Mark the hosts that have no edge for now; all that is below them has no certain level."""
+        for edge in moving:
+            self._waiting[edge] = True
+
     def place(self, unit: int, host: int) -> bool:
         """Give an edge that has no port one with room; False where none was found."""
         plane = int(self._planes[unit, host])
@@ -98,7 +106,7 @@ class _Sheet:
         present = int(self._parents[unit, host])
         if present in hosts:
             return present
-        deeper = np.maximum(levels[hosts] - levels[host] + 1, 0)
+        deeper = np.maximum(levels[hosts] + 1 - self._wished[unit, host], 0)
         distance = (hosts - host) % len(self._hosts)
         return int(hosts[np.lexsort((distance, -room[hosts], deeper))[0]])
 
@@ -126,17 +134,21 @@ class _Sheet:
         return iter(list(zip(units[:WAYS].tolist(), heads[:WAYS].tolist(), strict=True)))
 
     def _seen_from(self, unit: int, host: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
-        """The level of each host in the tree of a unit, and whether it is `host` or below it."""
+        """The level of each host in the tree of a unit, and whether it is `host` or below it.
+
+        As many levels as hosts are added for each edge on the way that is not there yet.
+        """
         parents = self._parents[unit]
         position = self._hosts
         below = position == host
+        steps = 1 + len(parents) * self._waiting[unit]
         levels = np.zeros_like(position)
         while True:
             following = parents[position]
             moving = following != position
             if not moving.any():
                 return levels, below
-            levels += moving
+            levels += moving * steps[position]
             below |= following == host
             position = following
 
@@ -153,9 +165,23 @@ class _Sheet:
         port = max(numbers, key=lambda number: (self._ports.flat[number].place == place, self._left[number], -number))
         self._exits[unit, host] = port
         self._parents[unit, host] = parent
+        self._waiting[unit, host] = False
         self._left[port] -= 1
         self._room[plane][listed] -= 1
 
     def _release(self, unit: int, host: int, parent: int, plane: int) -> None:
         self._left[self._exits[unit, host]] += 1
         self._room[plane][parent % len(self._ports.at)] += 1
+
+
+def _levels(parents: Integers) -> Integers:
+    """int[units, hosts]: the edges between each host and the root host."""
+    position = np.broadcast_to(np.arange(parents.shape[1]), parents.shape)
+    levels = np.zeros_like(parents)
+    while True:
+        following = np.take_along_axis(parents, position, axis=1)
+        moving = following != position
+        if not moving.any():
+            return levels
+        levels += moving
+        position = following
