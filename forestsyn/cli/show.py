@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,10 +20,15 @@ from forestsyn.errors import InputError
 from forestsyn.ir.collective import Collective
 
 if TYPE_CHECKING:
+    from forestsyn.ir.topology import Topology
     from forestsyn.pipeline.show import ShowResult
+    from forestsyn.pipeline.show_times import TunedCurves
+    from forestsyn.pipeline.stages import Observer
 
 _ENDINGS = (".svg", ".png", ".html")
 _BAR = 30
+#: Networks that are tuned unasked; larger ones take minutes.
+_TUNED_RANKS = 16
 
 
 @click.command()
@@ -41,7 +47,12 @@ _BAR = 30
 )
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with everything.")
 @click.option(
-    "--times/--no-times", default=True, show_default=True, help="Simulate the times of the charts; takes a while."
+    "--times",
+    type=click.Choice(["auto", "tune", "program", "none"]),
+    default="auto",
+    show_default=True,
+    help="Times of the charts: of all that `tune` considers, of the forest program only, or none; "
+    "auto tunes up to 16 ranks.",
 )
 @json_option
 def show(
@@ -55,14 +66,14 @@ def show(
     output: Path | None,
     picture: str,
     html: Path | None,
-    times: bool,
+    times: str,
     as_json: bool,
 ) -> None:
     """Show T, its bottleneck, the trees and how they load the links.
 
     Without -o or --html: tables. The page holds the picture, the trees, the loads, charts of time over size, the
-    program and how all of it was made; it is one file that needs no network. PNG, charts and the page need
-    `pip install 'forestsyn[show]'`.
+    program and how all of it was made; it is one file that needs no network. Its charts are tuned, which takes
+    up to a minute the first time. PNG, charts and the page need `pip install 'forestsyn[show]'`.
 
     \b
     Examples:
@@ -80,10 +91,12 @@ def show(
         check_writable(path)
     pages = [path for path in files if path.suffix.lower() == ".html"]
     _check_extra(files, picture)
-    timed = times and (bool(pages) or picture in ("time", "rate"))
+    timed = times != "none" and bool(files) and (bool(pages) or picture in ("time", "rate"))
     made = (("command", _command(topology_spec, collective, root, trees, tolerance, max_depth, max_peers)),)
     with progress() as observer:
         topology, loading = load_timed(topology_spec)
+        tune = timed and (times == "tune" or (times == "auto" and topology.rank_count <= _TUNED_RANKS))
+        tuned = _tuned(topology, collective, root, observer) if tune else None
         result = gather(
             topology,
             collective,
@@ -93,6 +106,7 @@ def show(
             wish=parse_wish(max_depth, max_peers),
             program=bool(pages) or timed,
             times=timed,
+            tuned=tuned,
             made=(*made, ("version", f"forestsyn {__version__}")),
             observer=observer,
         )
@@ -108,6 +122,14 @@ def show(
         )
     else:
         _print_tables(topology_spec, summary)
+
+
+def _tuned(topology: Topology, collective: Collective, root: int | str | None, observer: Observer) -> TunedCurves:
+    from forestsyn.pipeline.show_times import tuned_curves
+    from forestsyn.pipeline.times import cache_file
+
+    workers = os.cpu_count() or 1
+    return tuned_curves(topology, collective, root, workers=workers, cache=cache_file(), observer=observer)
 
 
 def _checked_files(output: Path | None, html: Path | None) -> list[Path]:

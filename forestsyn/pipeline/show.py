@@ -18,7 +18,7 @@ from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.compile import compile_topology
 from forestsyn.pipeline.names import cut_sentence, cut_vertices, decimal_text, ring_sentence
 from forestsyn.pipeline.results import CompileResult, ForestResult
-from forestsyn.pipeline.show_times import bound_curves, forest_curve
+from forestsyn.pipeline.show_times import TunedCurves, bound_curves, forest_curve
 from forestsyn.pipeline.stages import Observer, Root, Stages
 from forestsyn.pipeline.summary import compile_summary, forest_summary, topology_hash
 from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
@@ -66,14 +66,15 @@ def show(
     wish: Wish | None = None,
     program: bool = False,
     times: bool = False,
-    curves: Sequence[Curve] = (),
+    tuned: TunedCurves | None = None,
     made: Sequence[tuple[str, str]] = (),
     observer: Observer | None = None,
 ) -> ShowResult:
     """Gather what is shown.
 
-    program: compile one too, up to `MOST_PROGRAM_RANKS`. times: simulate it. curves: what a tuner found; then nothing
-    is simulated here. made: rows that say how it was made; the hash of the topology is added. Raises as `synthesize`.
+    program: compile one too, up to `MOST_PROGRAM_RANKS`. times: simulate it. tuned: what the tuner found; then
+    nothing is simulated here. made: rows that say how it was made; the hash of the topology is added. Raises as
+    `synthesize`.
     """
     compiled, forest, note = None, None, "No program was asked for."
     if program and topology.rank_count > MOST_PROGRAM_RANKS:
@@ -91,9 +92,10 @@ def show(
             topology, collective, root, trees=trees, tolerance=tolerance, wish=wish, observer=observer
         )
     stages = Stages(observer)
-    drawn, curves_note = _curves(forest, compiled if times else None, curves)
+    drawn, curves_note = _curves(forest, compiled if times else None, tuned)
     stages.finish("times", drawn)
-    view = _view(forest, compiled, note, drawn, curves_note, made)
+    windows = tuned.windows if tuned else ()
+    view = _view(forest, compiled, note, drawn, curves_note, windows, made)
     return ShowResult(forest=forest, program=compiled, view=view)
 
 
@@ -199,14 +201,13 @@ def link_rows(topology: Topology) -> list[dict[str, Any]]:
 
 
 def _curves(
-    forest: ForestResult, program: CompileResult | None, given: Sequence[Curve]
+    forest: ForestResult, program: CompileResult | None, tuned: TunedCurves | None
 ) -> tuple[tuple[Curve, ...], str]:
-    if given:
-        sizes = sorted({size for curve in given for size in curve.sizes})
-        own = bound_curves(forest.bound, sizes)
-        kinds = {curve.kind for curve in given}
-        more = tuple(curve for curve in own if curve.kind not in kinds)
-        return (*given, *more), "Predicted times; the bound counts bandwidth only, so that no schedule gets below it."
+    if tuned:
+        sizes = sorted({size for curve in tuned.curves for size in curve.sizes})
+        kinds = {curve.kind for curve in tuned.curves}
+        more = tuple(curve for curve in bound_curves(forest.bound, sizes) if curve.kind not in kinds)
+        return (*tuned.curves, *more), tuned.note
     if program is None or not isinstance(program.program, Program):
         return (), _NO_TIMES
     curve, profile = forest_curve(program.program, forest.bound.topology)
@@ -222,6 +223,7 @@ def _view(
     note: str,
     curves: tuple[Curve, ...],
     curves_note: str,
+    windows: tuple[tuple[str, str], ...],
     made: Sequence[tuple[str, str]],
 ) -> View:
     bound = forest.bound
@@ -243,6 +245,7 @@ def _view(
         load_over_bound=forest.load_over_bound,
         curves=curves,
         curves_note=curves_note,
+        windows=windows,
         program=_program_rows(program) if program else (),
         program_note=note,
         verified=f"Verified: {checked}, each by a checker that shares no code with what made it.",

@@ -50,6 +50,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     sentences: the bottlenecks and the ring, for people. load_over_bound: of all phases together.
     program, made: name and value rows. verified: what has been checked. curves_note: why there are no curves, or what
     they hold; `program_note` likewise.
+    windows: message sizes and what serves them, where that was tuned.
     """
 
     title: str
@@ -61,6 +62,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     load_over_bound: Fraction
     curves: tuple[Curve, ...]
     curves_note: str
+    windows: tuple[tuple[str, str], ...]
     program: tuple[tuple[str, str], ...]
     program_note: str
     verified: str

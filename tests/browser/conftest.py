@@ -39,14 +39,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Pages of several kinds of network, by a short name."""
     from forestsyn.ir.collective import Collective
     from forestsyn.pipeline.show import draw_page, show
-    from tests.browser.samples import CURVES, SAMPLES, sample_topology
+    from tests.browser.samples import SAMPLES, TUNED, sample_topology
 
     folder = tmp_path_factory.mktemp("pages")
     found = {}
     for name in SAMPLES:
         topology = sample_topology(name)
         result = show(
-            topology, Collective.ALLREDUCE, program=name == "hosts", curves=CURVES if name != "many" else ()
+            topology, Collective.ALLREDUCE, program=name == "hosts", tuned=TUNED if name != "many" else None
         )
         found[name] = folder / f"{name}.html"
         found[name].write_text(draw_page(result.view), encoding="utf-8")

@@ -6,6 +6,7 @@ import msgspec
 
 from forestsyn.frontend import load_topology
 from forestsyn.ir.topology import Topology
+from forestsyn.pipeline.show_times import TunedCurves
 from forestsyn.show.series import Curve, CurveKind
 
 #: Pages by name: two hosts, a direct network, many alike hosts without curves, and names made to break out.
@@ -30,6 +31,8 @@ CURVES = (
     _curve("NCCL ring", CurveKind.RING, 40, 105),
     _curve("bound of any schedule", CurveKind.BOUND, 0, 173.33),
 )
+
+TUNED = TunedCurves(curves=CURVES, note=f"Given by hand {HOSTILE}.", windows=(("0 B and more", HOSTILE),))
 
 
 def sample_topology(name: str) -> Topology:

@@ -41,7 +41,21 @@ def test_an_svg_file(run: Run, tmp_path: Path, picture: str) -> None:
 
 def test_a_png_file_and_a_page_at_once(run: Run, tmp_path: Path) -> None:
     png, page = tmp_path / "picture.png", tmp_path / "<script>page.html"
-    data = run("show", "switch:4", "-c", "broadcast", "--root", "2", "-o", png, "--html", page, "--json").data
+    data = run(
+        "show",
+        "switch:4",
+        "-c",
+        "broadcast",
+        "--root",
+        "2",
+        "-o",
+        png,
+        "--html",
+        page,
+        "--times",
+        "program",
+        "--json",
+    ).data
     assert data["files"] == [str(png), str(page)]
     assert data["channels"] >= 1
     assert png.read_bytes().startswith(b"\x89PNG")
@@ -53,15 +67,31 @@ def test_a_png_file_and_a_page_at_once(run: Run, tmp_path: Path) -> None:
 
 def test_no_times_when_not_wanted(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert run("show", "ring:4", "--html", page, "--no-times").code == 0
+    assert run("show", "ring:4", "--html", page, "--times", "none").code == 0
     assert "No times were predicted" in page.read_text()
+
+
+def test_a_tuned_page(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORESTSYN_CACHE", str(tmp_path))
+    page = tmp_path / "page.html"
+    data = run("show", "switch:4", "-c", "allreduce", "--html", page, "--json").data
+    kinds = {curve["name"]: curve["kind"] for curve in data["curves"]}
+    assert kinds["tuned"] == "tuned"
+    assert {"bound", "ring", "candidate"} <= set(kinds.values())
+    curves = {curve["name"]: curve["times_us"] for curve in data["curves"]}
+    for name, times in curves.items():
+        assert all(time >= least for time, least in zip(times, curves["bound of any schedule"], strict=True)), name
+    text = page.read_text()
+    assert "Fastest by message size" in text
+    assert run("show", "switch:4", "-c", "allreduce", "--html", page).code == 0
+    assert page.read_text() == text
 
 
 def test_the_time_chart(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "time.svg"
-    assert run("show", "ring:4", "-o", path, "--picture", "time").code == 0
+    assert run("show", "ring:4", "-o", path, "--picture", "time", "--times", "program").code == 0
     assert "bound of any schedule" in path.read_text()
-    assert run("show", "ring:4", "-o", path, "--picture", "time", "--no-times").code == 2
+    assert run("show", "ring:4", "-o", path, "--picture", "time", "--times", "none").code == 2
 
 
 @pytest.mark.parametrize("arguments", [("-o", "x.gif"), ("-o", "x"), ("--html", "x.svg")])
