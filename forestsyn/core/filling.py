@@ -17,8 +17,11 @@ with the others, whose level is lower. Tight sets that meet in a rank have a tig
 and their conditions add up to the sum of x. If that is more than k, they are a family that proves a smaller k: Newton
 again, from above. If it is k, the family that gave k proves that no x does better.
 
-Guarantee. Exact; equal shares come out wherever they are optimal. Complexity: two flows per rank for each level and
-Newton step; levels are as many as there are different shares.
+Symmetry. Sets and levels are those of all images under a symmetry of the network too, so one rank of each orbit is
+asked, and its tight set moved to the others.
+
+Guarantee. Exact; equal shares come out wherever they are optimal. Complexity: two flows per orbit of ranks for each
+level and Newton step; levels are as many as there are different shares.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from math import lcm
 
 import msgspec
 
+from forestsyn.core.symmetry import Orbits
 from forestsyn.graph.flow import FlowSolver
 from forestsyn.ir.network import FlowNetwork
 
@@ -43,14 +47,15 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     family: Family
 
 
-def fill_shares(network: FlowNetwork, family: Family) -> Filling:
+def fill_shares(network: FlowNetwork, family: Family, orbits: Orbits | None = None) -> Filling:
     """The largest k. family: any sets of which no two hold a common rank, at least two; good ones save time.
 
+    orbits: of a symmetry of the network; the shares are equal within an orbit in any case, being the most even ones.
     Every rank must be within reach of every other.
     """
     while True:
         total = family_bound(network, family)
-        flows = _ShareFlows(network, total)
+        flows = _ShareFlows(network, total, orbits or Orbits(network.rank_count, None))
         shares = _least_shares(flows)
         if sum(shares) == total:
             return Filling(total=total, shares=tuple(shares), family=family)
@@ -86,29 +91,31 @@ def _least_shares(flows: _ShareFlows) -> list[Fraction]:
         if shares[free[0]] == 0:
             break
         fixed: set[int] = set()
-        for rank in free:
+        for rank in flows.asked(free):
             if rank not in fixed and flows.is_tight(rank):
-                fixed.update(flows.set_around())
+                fixed |= flows.orbits.images(flows.set_around())
         free = [rank for rank in free if rank not in fixed]
     return shares
 
 
 def _tight_family(flows: _ShareFlows, shares: list[Fraction]) -> Family:
     """Tight sets that hold all ranks with a share, and no rank twice: the union of two that meet in one is tight."""
-    family: list[set[int]] = []
-    covered: set[int] = set()
-    ranks = range(flows.network.rank_count)
-    for rank in ranks:
-        if shares[rank] == 0 or rank in covered:
+    family: dict[int, set[int]] = {}
+    number: dict[int, int] = {}
+    around: dict[int, tuple[int, ...]] = {}
+    for rank in range(flows.network.rank_count):
+        if shares[rank] == 0 or rank in number:
             continue
-        assert flows.is_tight(rank), "a rank is fixed only inside a tight set"
-        union = set(flows.set_around())
-        for part in [part for part in family if any(vertex in union for vertex in part if vertex in ranks)]:
-            family.remove(part)
-            union |= part
-        family.append(union)
-        covered |= union
-    return tuple(tuple(sorted(part)) for part in family)
+        first = flows.orbits.of[rank]
+        if first not in around:
+            assert flows.is_tight(first), "a rank is fixed only inside a tight set"
+            around[first] = flows.set_around()
+        union = set(flows.orbits.moved(around[first], rank))
+        for met in sorted({number[vertex] for vertex in union if vertex in number}):
+            union |= family.pop(met)
+        family[rank] = union
+        number.update(dict.fromkeys((vertex for vertex in union if vertex < flows.network.rank_count), rank))
+    return tuple(tuple(sorted(part)) for part in family.values())
 
 
 def _raise_to_level(flows: _ShareFlows, shares: list[Fraction], free: list[int]) -> None:
@@ -122,7 +129,7 @@ def _raise_to_level(flows: _ShareFlows, shares: list[Fraction], free: list[int])
         flows.update(shares)
 
     set_level(Fraction(0))
-    for rank in free:
+    for rank in flows.asked(free):
         while flows.is_short(rank):
             part = flows.set_around()
             fixed = sum((shares[v] for v in part if v in ranks and v not in open_ranks), Fraction(0))
@@ -133,8 +140,9 @@ def _raise_to_level(flows: _ShareFlows, shares: list[Fraction], free: list[int])
 class _ShareFlows:
     """Maximum flows from a source that feeds every rank its share."""
 
-    def __init__(self, network: FlowNetwork, total: Fraction) -> None:
+    def __init__(self, network: FlowNetwork, total: Fraction, orbits: Orbits) -> None:
         self.network = network
+        self.orbits = orbits
         self.total = total
         self.entrances = Entrances(network)
         self._source = network.vertex_count
@@ -150,6 +158,10 @@ class _ShareFlows:
         self._scale = lcm(self.total.denominator, *(share.denominator for share in set(shares)))
         scaled = [capacity * self._scale for capacity in self.network.capacities]
         self._solver.set_capacities([*scaled, *(int(share * self._scale) for share in shares)])
+
+    def asked(self, free: Sequence[int]) -> list[int]:
+        """Of ranks that are whole orbits those that stand for the others, as long as shares are alike in an orbit."""
+        return [rank for rank in free if self.orbits.of[rank] == rank]
 
     def is_short(self, rank: int) -> bool:
         return self._solver.max_flow(self._source, rank) < self.total * self._scale

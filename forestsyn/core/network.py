@@ -17,8 +17,11 @@ def build_network(topology: Topology) -> FlowNetwork:
     """The flow network of `topology`, with exact integer capacities."""
     order = vertex_order(topology)
     position = {vertex: index for index, vertex in enumerate(order)}
-    unit = common_unit(list(dict.fromkeys(link.bandwidth for link in topology.links)))
-    arcs = sorted((position[link.tail], position[link.head], int(link.bandwidth / unit)) for link in topology.links)
+    # Fractions are slow to divide, to hash and to compare: each of the few Fraction objects of a topology only once.
+    bandwidths = {id(link.bandwidth): link.bandwidth for link in topology.links}
+    unit = common_unit(list(dict.fromkeys(bandwidths.values())))
+    whole = {key: int(bandwidth / unit) for key, bandwidth in bandwidths.items()}
+    arcs = sorted((position[link.tail], position[link.head], whole[id(link.bandwidth)]) for link in topology.links)
     return FlowNetwork(
         rank_count=topology.rank_count,
         vertex_count=len(order),

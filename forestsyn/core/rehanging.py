@@ -88,6 +88,7 @@ class _Sheet:
         """Mark the hosts that have no edge for now; all that is below them has no certain level."""
         for edge in moving:
             self._waiting[edge] = True
+            self._exits[edge] = -1
 
     def place(self, unit: int, host: int) -> bool:
         """Give an edge that has no port one with room; False where none was found."""

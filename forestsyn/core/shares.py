@@ -33,6 +33,7 @@ from forestsyn.core.duplex import Prices, solve_duplex
 from forestsyn.core.filling import Entrances, Family, family_bound, fill_shares
 from forestsyn.core.network import host_names
 from forestsyn.core.optimum import directed_network, worst_cut
+from forestsyn.core.symmetry import find_orbits
 from forestsyn.ir.forest import Direction
 from forestsyn.ir.network import FlowNetwork
 from forestsyn.ir.topology import Topology
@@ -116,7 +117,11 @@ def solve_shares(topology: Topology) -> Shares:
             times[weights] = _time(networks, weights, _bottlenecks(topology, networks, weights))
 
     if times[equal] > bound:
-        fillings = _per_phase(networks, lambda network: fill_shares(network, families[network is out]))
+        hosts = host_names(topology)
+        fillings = _per_phase(
+            networks,
+            lambda network: fill_shares(network, families[network is out], find_orbits(network, hosts, equal)),
+        )
         families = (fillings[0].family, fillings[1].family)
         bound, certificate = _proven(networks, _family_prices(families))
         for filling in fillings:
