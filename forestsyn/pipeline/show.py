@@ -269,7 +269,12 @@ def _figures(forest: ForestResult, program: CompileResult | None) -> tuple[Figur
             "Reached, algbw", _two(forest.algbw), "GB/s", f"{float(100 / over):.2f} % of the bound, by the trees"
         ),
         _figure("Load / bound", f"{float(over):.4f}", "", f"exactly {over}; 1 proves that no trees are faster"),
-        _figure("Rings at most, algbw", _two(bound.ring_algbw), "GB/s", f"the bound is {float(gain):.2f} times that"),
+        _figure(
+            "Rings at most, algbw",
+            _two(bound.ring_algbw),
+            "GB/s",
+            f"the bound is {float(gain):.2f} times that" if gain > 1 else "as good as the bound",
+        ),
         _figure("Depth", str(forest.depth), "transfers", "in the longest chain, which small messages pay for"),
         _figure(
             "Peers",

@@ -348,14 +348,14 @@ def _legend(
         kinds[key] = kinds.get(key, 0) + 1
     words = {"peer": "GPU links", "pcie": "host bus", "network": "network"}
     entries = [
-        (style, _width(bandwidth, widest), f"{words[style]} {_decimal(bandwidth)} GB/s ({count:,} links)")
+        (style, _width(bandwidth, widest), f"{words[style]} {_decimal(bandwidth)} GB/s ({_links(count)})")
         for (style, bandwidth), count in sorted(kinds.items(), key=lambda item: (item[0][0], -item[0][1]))
     ]
     if len(entries) > _MOST_LEGEND:
         left = len(entries) - _MOST_LEGEND + 1
         entries = [*entries[: _MOST_LEGEND - 1], ("", 0.0, f"and {left} other rates")]
     crossing = crossing_links(topology, cut)
-    entries.append(("crossing", 3.0, f"crosses the cut ({len(crossing)} links, {_decimal(cut.bandwidth)} GB/s)"))
+    entries.append(("crossing", 3.0, f"crosses the cut ({_links(len(crossing))}, {_decimal(cut.bandwidth)} GB/s)"))
     shapes: list[Shape] = []
     x, y = 24.0, scene.height + 16
     for style, width, text in entries:
@@ -374,6 +374,10 @@ def _legend(
         shapes.append(Label(x=60, y=y + 18 * place, text=text, style="caption", anchor="start"))
         y_end = y + 18 * place
     return shapes, y_end + 20
+
+
+def _links(count: int) -> str:
+    return "1 link" if count == 1 else f"{count:,} links"
 
 
 def _decimal(value: Fraction) -> str:
