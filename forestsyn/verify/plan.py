@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 from forestsyn.ir.plan import Plan
 from forestsyn.ir.plan import PlanOperation as Op
+from forestsyn.verify.plan_actions import Machine
 from forestsyn.verify.plan_form import check_plan_form
 from forestsyn.verify.plan_limits import RUNTIME
 from forestsyn.verify.plan_machine import build_machine, common_elements, shares_overlap
@@ -27,8 +28,8 @@ from forestsyn.verify.plan_run import PlanRun
 from forestsyn.verify.program import FormFinding
 from forestsyn.verify.program_report import Effect, ProgramLog, Report
 
-#: More cells than this in all memory are not executed; no plan that a GPU holds needs them.
-_CELLS_MAX = 1 << 23
+#: Cells that operations may touch in one call; plans that a GPU holds need far fewer.
+_WORK_MAX = 1 << 22
 
 
 def verify_plan(
@@ -70,9 +71,17 @@ def _execute(plan: Plan, log: ProgramLog, root: int | None, strict: bool) -> Non
         log.note("pipelines are executed in two rounds")
     for size in sizes:
         machine = build_machine(plan, size)
-        if sum(machine.user_cells) + sum(machine.scratch_cells) > _CELLS_MAX:
-            log.note(f"not executed with chunks of {size} vectors: its shares cut the data too finely")
-            continue
+        if _work(machine) > _WORK_MAX:
+            text = f"its operations touch {_work(machine):,} cells, too many to be executed here"
+            log.violate("too-fine", text, blocks=True)
+            return
         log.root = PlanRun(plan, machine, PlanFaults(log, strict=strict), strict=strict).run(root)
         if log.report("").violations:
             return
+
+
+def _work(machine: Machine) -> int:
+    """Cells in memory, and touched by operations."""
+    moves = (move for thread in machine.threads for action in thread.actions for move in action.moves)
+    touched = sum(access.count for move in moves for access in (*move.sources, *move.destinations))
+    return touched + sum(machine.user_cells) + sum(machine.scratch_cells)

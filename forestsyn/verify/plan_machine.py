@@ -38,17 +38,20 @@ def common_elements(plan: Plan) -> int:
 
 def shares_overlap(plan: Plan) -> bool:
     """Whether ranges that are cut in different ways meet, so that their bounds depend on the size of a chunk."""
-    cuts: dict[tuple[int, int, int], set[tuple[int, int, int]]] = {}
     builder = _Builder(plan, 1)
+    cuts: set[tuple[int, int, int, int, int]] = set()  # rank, area, first chunk, end, shares
     for rank, gpu in enumerate(plan.gpus):
         for block in gpu.blocks:
             for step in (part for outer in block.steps for part in (outer, *outer.steps)):
-                if step.share is None or step.share.size == 1:
-                    continue
-                for _, owner, area, first, item in builder.places(rank, block, step):
-                    for chunk in range(first, first + item.size):
-                        cuts.setdefault((owner, area, chunk), set()).add((first, item.size, step.share.size))
-    return any(len(found) > 1 for found in cuts.values())
+                if step.share is not None and step.share.size > 1:
+                    for _, owner, area, first, item in builder.places(rank, block, step):
+                        cuts.add((owner, area, first, first + item.size, step.share.size))
+    reached = (-1, -1, 0)  # rank, area, chunk
+    for owner, area, first, end, _ in sorted(cuts):
+        if (owner, area) == reached[:2] and first < reached[2]:
+            return True
+        reached = (owner, area, end)
+    return False
 
 
 def build_machine(plan: Plan, elements: int) -> Machine:

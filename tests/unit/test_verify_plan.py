@@ -267,3 +267,8 @@ def test_the_root_is_found_or_asked_for() -> None:
     assert verify_plan(plan).root == 1
     assert verify_plan(plan, root=1).accepted
     assert not verify_plan(plan, root=0).accepted
+
+
+def test_what_is_cut_too_finely_is_not_executed() -> None:
+    shares = [_sum(0, 2, share=GroupShare(threadblock=part, size=2**29 - part)) for part in range(2)]
+    assert _kinds(_exchange((*SENDING, *shares))) == {"too-fine"}
