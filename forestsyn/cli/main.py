@@ -22,6 +22,7 @@ from forestsyn.cli.forest import forest
 from forestsyn.cli.gallery import gallery
 from forestsyn.cli.import_ import import_
 from forestsyn.cli.machines import machines
+from forestsyn.cli.profiles import profiles
 from forestsyn.cli.rates import rates
 from forestsyn.cli.show import show
 from forestsyn.cli.simulate import simulate
@@ -52,7 +53,7 @@ def cli() -> None:
     """
 
 
-for _verb in (bound, forest, compile_, verify, check, import_, machines, rates, show, simulate, tune, gallery):
+for _verb in (bound, forest, compile_, verify, check, import_, machines, rates, show, simulate, tune, profiles, gallery):
     cli.add_command(_verb)
 
 

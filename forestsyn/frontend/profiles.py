@@ -1,7 +1,7 @@
 """Profiles of runtimes on machines: `forestsyn/profiles/*.yaml` by name, and files of the same form.
 
-A file names the costs of `forestsyn.ir.profile.Profile`, the machines it is meant for (patterns of topology names) and,
-under `sources`, where each number comes from: by the field's name, or by `PROTOCOL.FIELD` where protocols differ.
+A file names the costs of `forestsyn.ir.profile.Profile`, the machines it is meant for (patterns of topology names)
+and, under `sources`, where each number comes from: by the field's name, or `PROTOCOL.FIELD` where protocols differ.
 `docs/profiles.md` explains every key.
 """
 
@@ -63,8 +63,8 @@ class ProfileFile(Strict, frozen=True, kw_only=True):
     copy_GBps: Number
     protocols: dict[str, ProtocolEntry]
     title: str = ""
-    machines: list[str] = []
-    sources: dict[str, str] = {}
+    machines: tuple[str, ...] = ()
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class ProfileInfo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,7 +86,8 @@ def load_profile(spec: str) -> Profile:
         nearest = f"did you mean {' or '.join(near)}? " if near else ""
         raise InputError(
             f"no profile is named '{spec[:80]}'",
-            hint=f"{nearest}'forestsyn profiles' lists all; a file needs a '/' or an ending such as .yaml in its name",
+            hint=f"{nearest}'forestsyn profiles' lists all; "
+            "a file needs a '/' or an ending such as .yaml in its name",
         )
     return _shipped(spec).profile
 

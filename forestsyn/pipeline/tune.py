@@ -163,7 +163,7 @@ def _windows(
         end = 0
         if position + 1 < len(spans):
             end = _boundary(span, spans[position + 1], found, sizes, timer) - 1
-        windows.append(_window(candidates[found[span.candidate]], start, end, target, limits))
+        windows.append(_window(candidates[found[span.candidate]], start, end, sizes[-1], target, limits))
         start = end + 1
     return tuple(windows)
 
@@ -175,13 +175,14 @@ def _boundary(span: Span, following: Span, found: Sequence[int], sizes: Sequence
     )
 
 
-def _window(candidate: Candidate, start: int, end: int, target: Target, limits: BoundResult) -> Window:
+def _window(candidate: Candidate, start: int, end: int, largest: int, target: Target, limits: BoundResult) -> Window:
     """minBytes and maxBytes as the runtime means them: msccl excludes the upper end and has no word for no limit."""
     if candidate.origin == "nccl":
         return Window(minimum=start, maximum=end, candidate=candidate, text=None)
     last = end
     if target.name == "msccl":
-        last = end + 1 if end else candidate.program.maximum_bytes
+        # With scratch, which is allocated for the largest size, the last window ends at the largest tuned size.
+        last = end + 1 if end else max(candidate.program.maximum_bytes, largest + 1)
     program = msgspec.structs.replace(candidate.program, minimum_bytes=start, maximum_bytes=last)
     text = emit_msccl_xml(program, target)
     verify_own_text(text, source=program.name, target=target.name, root=limits.root)
