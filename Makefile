@@ -1,7 +1,10 @@
 # Everyday commands; they use the virtual environment of the README.
 bin ?= .venv/bin
 
-.PHONY: install test test-slow lint format gallery bench bench-quick ci
+# Seconds of coverage-guided fuzzing for each reader.
+seconds ?= 600
+
+.PHONY: install test test-slow fuzz lint format gallery bench bench-quick ci
 
 install:
 	python3 -m venv .venv
@@ -12,6 +15,10 @@ test:
 
 test-slow:
 	$(bin)/python -m pytest -q -m slow
+
+# Needs the extra `fuzz`: $(bin)/pip install -e ".[dev,fuzz]". One reader: make fuzz only=ibnetdiscover seconds=60
+fuzz:
+	FORESTSYN_FUZZ_SECONDS=$(seconds) $(bin)/python -m pytest -q -m fuzz tests/fuzz -k "$(only)"
 
 lint:
 	$(bin)/ruff check .

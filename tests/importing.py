@@ -45,3 +45,36 @@ def ask_until_complete(
 def topology_of(found: Found) -> Topology:
     """The topology that the document describes, by way of YAML text."""
     return parse_topology(yaml.safe_dump(found.document, sort_keys=False), source="found.yaml")
+
+
+#: Answers about fabrics and graphs, by option.
+FABRIC_ANSWERS: dict[str, tuple[str, str | int]] = {
+    "--link": ("link", "400G"),
+    "--oversubscription": ("oversubscription", "1"),
+    "--capacity-attr": ("capacity_attribute", "none"),
+    "--gpu-attr": ("gpu_attribute", "all"),
+    "--unit": ("unit", "Gb/s"),
+    "--hosts": ("hosts", 2),
+    "--gpus-per-host": ("gpus_per_host", 8),
+    "--nics-per-host": ("nics_per_host", 8),
+    "--gpu": ("gpu", "h100"),
+    "--nic": ("nic", "400G"),
+    "--machine": ("machine", "dgx2"),
+    "--host": ("gpus_per_host", 8),
+}
+
+
+def complete_fabric(reader: Reader, text: str, *, source: str, options: Options) -> tuple[Found, list[str]]:
+    """As `ask_until_complete`, for readers of fabrics, simulators and graphs."""
+    asked: list[str] = []
+    for _ in range(5):
+        found = reader.read(text, source=source, options=options)
+        if not found.missing:
+            return found, asked
+        for question in found.missing:
+            assert question.option not in asked, f"{question.option} is asked for twice"
+            assert question.choices, f"{question.option} lists no choices"
+            asked.append(question.option)
+            field, value = FABRIC_ANSWERS[question.option]
+            options = msgspec.structs.replace(options, **{field: value})
+    raise AssertionError("the reader keeps asking")

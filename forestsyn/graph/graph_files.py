@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +36,9 @@ class PlainGraph(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_gml(text: str, *, source: str) -> PlainGraph:
     """The graph of a GML text. Raises InputError."""
-    _check(text, "[", source, MAXIMUM_BYTES)
+    _check(text, "[", source, MAXIMUM_BYTES // 4)
+    if re.search(r"\bgraph\s*\[", text) is None:
+        raise InputError("this is not GML: 'graph [' is missing", where=source)
     if re.search(r"^\s*multigraph\s", text, re.MULTILINE) is None:
         # Without the word, the parser refuses parallel edges, and those are parallel cables here.
         text = re.sub(r"\bgraph\s*\[", "graph [\n  multigraph 1\n", text, count=1)
@@ -64,15 +67,22 @@ def parse_dot(text: str, *, source: str) -> PlainGraph:
     """The graph of a DOT text, subgraphs included. Raises InputError, also when pydot is not installed."""
     _check(text, "{[<", source, MAXIMUM_DOT_BYTES)
     try:
-        import pydot
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import pydot
     except ImportError:
         raise InputError(
             "reading DOT needs the package pydot", where=source, hint="pip install 'forestsyn[dot]'"
         ) from None
 
     def parse() -> Any:
-        # pydot prints what it cannot parse.
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        # pydot prints what it cannot parse, and uses names that its own parser has deprecated.
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", DeprecationWarning)
             graphs = pydot.graph_from_dot_data(text)
         if not graphs or len(graphs) != 1:
             raise ValueError(f"{len(graphs or ())} graphs found, expected 1")

@@ -12,9 +12,10 @@ from forestsyn.frontend import list_machines, load_topology
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.show import Picture, draw_svg, show
+from forestsyn.show.lines import crossing_links
 from forestsyn.show.scene import build_scene
 from forestsyn.show.shapes import Disc, Rect, clean, shortened
-from forestsyn.show.topology import crossing_links, smaller_side, topology_picture
+from forestsyn.show.topology import smaller_side, topology_picture
 from forestsyn.show.trees import tree_forms
 from forestsyn.show.view import View
 from tests.determinism import assert_same_output
