@@ -53,7 +53,22 @@ def cli() -> None:
     """
 
 
-for _verb in (bound, forest, compile_, verify, check, import_, machines, rates, show, simulate, tune, profiles, gallery):
+_VERBS = (
+    bound,
+    forest,
+    compile_,
+    verify,
+    check,
+    import_,
+    machines,
+    rates,
+    show,
+    simulate,
+    tune,
+    profiles,
+    gallery,
+)
+for _verb in _VERBS:
     cli.add_command(_verb)
 
 
