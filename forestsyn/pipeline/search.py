@@ -40,14 +40,18 @@ def search_times(
     sizes: Sequence[int],
     known: Times,
     *,
+    baselines: Sequence[int],
     workers: int,
     progress: Callable[[str], None],
 ) -> Times:
-    """Simulated µs by (candidate, size), with at every size the fastest that was found. known: earlier ones."""
+    """Simulated µs by (candidate, size), with at every size the fastest that was found. known: earlier ones.
+
+    baselines: candidates of which the most promising is simulated everywhere, to be compared with.
+    """
     timer = Timer(programs, topology, profile, known)
     with _runner(timer, workers) as run:
         _simulate([(candidate, sizes[0]) for candidate in range(len(programs))], timer, run)
-        search = _Search(timer, sizes[0])
+        search = _Search(timer, sizes[0], baselines)
         for number, size in enumerate(sizes):
             search.at(size, run)
             progress(f"{number + 1} of {len(sizes)} sizes tuned")
@@ -79,8 +83,9 @@ class Timer:
 class _Search:
     """What is known of the candidates so far. floor: µs that none goes below at larger sizes."""
 
-    def __init__(self, timer: Timer, smallest: int) -> None:
+    def __init__(self, timer: Timer, smallest: int, baselines: Sequence[int]) -> None:
         self.timer = timer
+        self.baselines = baselines
         self.candidates = range(len(timer.programs))
         self.latency = [timer.times[candidate, smallest] for candidate in self.candidates]
         self.floor = list(self.latency)
@@ -93,21 +98,26 @@ class _Search:
         least = [self.timer.prepared(candidate).least_us(size) for candidate in self.candidates]
         promise = [self.latency[c] + least[c] - launch for c in self.candidates]
         order = sorted(self.candidates, key=lambda c: (c != self.winner, promise[c] * self.scale[c], c))
+        self._try([c for c in order if c in self.baselines][:1], size, promise, run)
         best = float("inf")
         tries = _TRIES_ANCHOR if size in _ANCHORS else _TRIES_SMALL if size <= _SMALL else _TRIES
         while tries > 0:
             pair = [c for c in order if max(self.floor[c], least[c]) < best][:_PAIR]
             if not pair:
                 break
-            _simulate([(candidate, size) for candidate in pair], self.timer, run)
+            self._try(pair, size, promise, run)
             order = [candidate for candidate in order if candidate not in pair]
             tries -= len(pair)
             for candidate in pair:
-                time = self.timer.times[candidate, size]
-                self.floor[candidate] = max(self.floor[candidate], time)
-                self.scale[candidate] = time / promise[candidate]
-                if time < best:
-                    best, self.winner = time, candidate
+                if self.timer.times[candidate, size] < best:
+                    best, self.winner = self.timer.times[candidate, size], candidate
+
+    def _try(self, candidates: Sequence[int], size: int, promise: Sequence[float], run: _Run) -> None:
+        _simulate([(candidate, size) for candidate in candidates], self.timer, run)
+        for candidate in candidates:
+            time = self.timer.times[candidate, size]
+            self.floor[candidate] = max(self.floor[candidate], time)
+            self.scale[candidate] = time / promise[candidate]
 
 
 def _simulate(wanted: list[tuple[int, int]], timer: Timer, run: _Run) -> None:

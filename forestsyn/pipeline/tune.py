@@ -131,7 +131,14 @@ def tune(
     known = {(number[key], size): time for (key, size), time in store.load(keys).items()}
     report = observer or (lambda stage, value: None)
     times = search_times(
-        programs, topology, profile, sizes, known, workers=workers, progress=lambda text: report(text, None)
+        programs,
+        topology,
+        profile,
+        sizes,
+        known,
+        baselines=[number for number, candidate in enumerate(candidates) if candidate.algorithm.startswith("ring")],
+        workers=workers,
+        progress=lambda text: report(text, None),
     )
     timer = Timer(programs, topology, profile, times)
     windows = _windows(candidates, sizes, timer, target, limits)
