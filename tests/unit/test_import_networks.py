@@ -49,7 +49,9 @@ Tier 2
 Downlink_speed_Gbps 100
 Radix_Down 4
 """
-NS3 = "6 2 5\n4 5\n0 4 100Gbps 0.001ms 0\n1 4 100Gbps 1us 0\n2 5 100Gbps 1us 0\n3 5 100Gbps 1us 0\n4 5 400Gbps 1us 0\n"
+NS3 = (
+    "6 2 5\n4 5\n0 4 100Gbps 0.001ms 0\n1 4 100Gbps 1us 0\n2 5 100Gbps 1us 0\n3 5 100Gbps 1us 0\n4 5 400Gbps 1us 0\n"
+)
 SIMAI = "7 2 2 1 6 H100\n4 5 6\n" + "".join(f"{g} {4 + g // 2} 2400Gbps 0.0005ms 0\n" for g in range(4))
 SIMAI += "0 6 400Gbps 0.0005ms 0\n2 6 400Gbps 0.0005ms 0\n"
 

@@ -93,6 +93,8 @@ class Network:
             raise InputError(
                 f"the file describes {gpus} GPU{'s' * (gpus != 1)}; a collective needs at least 2", where=self.source
             )
+        if all(host is None for _, host in self.vertices.values()):
+            self.note("no hosts are named, so that all devices count as one host")
         writer = _Writer(self)
         document = {**header(self.source, options), **writer.body()}
         return Found(

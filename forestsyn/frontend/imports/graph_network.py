@@ -18,7 +18,7 @@ from forestsyn.graph.graph_files import Attributes, PlainGraph
 from forestsyn.ir.topology import VertexKind
 
 #: The mark of graphs that forestsyn wrote; an attribute of the graph.
-MARK = "forestsyn"
+MARK = "forestsyn_graph"
 _USUAL = ("capacity", "bandwidth", "bw", "LinkSpeedRaw", "LinkSpeed", "speed", "weight")
 #: Topology Zoo's own unit, in bits per second.
 _OWN_UNIT = {"LinkSpeedRaw": "b/s"}
@@ -55,7 +55,8 @@ def _add_marked(network: Network, graph: PlainGraph) -> dict[str, str]:
             )
         if host and host not in hosts:
             hosts[host] = network.host(host)
-        device = node.removeprefix(f"{host}/") if host else node
+        full = str(attributes.get("label", node))
+        device = full.removeprefix(f"{host}/") if host else full
         names[node] = network.add(kind, device, hosts.get(host))
     return names
 

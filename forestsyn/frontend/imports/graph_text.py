@@ -24,7 +24,7 @@ class NodeLinkJson:
 
     def recognizes(self, name: str, head: str) -> int:
         """How sure, 0 to 100."""
-        if not head.lstrip().startswith("{") or '"forestsyn"\u003a' in head:
+        if not head.lstrip().startswith("{"):
             return 0
         if '"nodes"' in head and any(f'"{key}"' in head for key in (*_EDGE_KEYS, "directed", "multigraph")):
             return 80
