@@ -23,7 +23,11 @@ from forestsyn.pipeline.synthesize import Trees, synthesize
 
 #: What a program may spend: little for small messages, then instances and streams that fill links.
 _LADDER = (LEAST, *(Resources(instances=i, streams=s) for i in (1, 2, 3, 4) for s in (1, 2, 4, 8)))
-_COPIES = (LEAST, *(Resources(instances=i) for i in (2, 4)), Resources(streams=1), Resources(instances=2, streams=1))
+_COPIES = (
+    LEAST,
+    *(Resources(instances=i) for i in (2, 4)),
+    *(Resources(instances=i, streams=1) for i in (1, 2, 3, 4)),
+)
 #: An exact forest with more chunks than this serves too few element counts to be worth tuning.
 _CHUNKS_MAX = 1024
 

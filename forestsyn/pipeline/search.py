@@ -21,7 +21,7 @@ from forestsyn.ir.topology import Topology
 from forestsyn.simulate import Prepared, prepare, simulate
 
 #: Candidates simulated at one size at most; more where messages are small and simulations cheap.
-_TRIES, _TRIES_SMALL, _SMALL = 4, 12, 1 << 20
+_TRIES, _TRIES_SMALL, _SMALL = 4, 24, 1 << 20
 #: At these sizes many are tried, so that promises are corrected where messages are large.
 _TRIES_ANCHOR, _ANCHORS = 16, (1 << 24, 1 << 28)
 #: Moves that a simulation of the tuner may run event by event.
@@ -46,7 +46,7 @@ def search_times(
 ) -> Times:
     """Simulated µs by (candidate, size), with at every size the fastest that was found. known: earlier ones.
 
-    baselines: candidates of which the most promising is simulated everywhere, to be compared with.
+    baselines: candidates of which the most promising are simulated everywhere, to be compared with.
     """
     timer = Timer(programs, topology, profile, known)
     with _runner(timer, workers) as run:
@@ -98,7 +98,8 @@ class _Search:
         least = [self.timer.prepared(candidate).least_us(size) for candidate in self.candidates]
         promise = [self.latency[c] + least[c] - launch for c in self.candidates]
         order = sorted(self.candidates, key=lambda c: (c != self.winner, promise[c] * self.scale[c], c))
-        self._try([c for c in order if c in self.baselines][:1], size, promise, run)
+        compared = _PAIR * 3 if size in _ANCHORS else _PAIR
+        self._try([c for c in order if c in self.baselines][:compared], size, promise, run)
         best = float("inf")
         tries = _TRIES_ANCHOR if size in _ANCHORS else _TRIES_SMALL if size <= _SMALL else _TRIES
         while tries > 0:
