@@ -8,8 +8,11 @@ for peers.
 
 Exits. An edge into host h enters by a given port, in some plane. It leaves the parent host from the rank at which the
 tree entered there, if that has a port to the plane (a rail: no hop inside), else from a rank of the parent host that
-has one. Ports that get too many edges give some to other ports of the same host, or of another host nearer to the
-root.
+has one. Ports that get too many edges give some away (`rehanging`).
+
+Centres. The shape loads all hosts alike if it is turned to all hosts alike. Where some hosts root more trees than
+others, a surplus tree goes from its root host to another host, its centre, and on by the shape turned to that one;
+the root host keeps the children that it has there. That costs a level and leaves little to move.
 """
 
 from __future__ import annotations
@@ -48,6 +51,42 @@ def circle_shape(hosts: int, peers: int) -> Shape:
         parent[distance] = distance - distance // power % base * power
         level[distance] = level[parent[distance]] + 1
     return Shape(parent, level)
+
+
+def spread_centers(root_hosts: Integers, limits: Integers, shape: Shape) -> Integers:
+    """The centre of each unit, int[units], such that the hosts' loads come near their `limits`.
+
+    limits: int[hosts], the units that each can send. Hosts whose units cannot all be centred there hand some to hosts with few, those next to each other in turn.
+    """
+    hosts = len(limits)
+    counts = np.bincount(root_hosts, minlength=hosts)
+    trees, fanout = len(root_hosts), max(1, int((shape.parent == 0).sum()) - 1)
+    # What a host sends with a fair number of centres, trees / hosts: its part of all edges, and one for each tree it
+    # hands on. All of it times `hosts`.
+    sent = trees * (hosts - 1) + np.maximum(counts * hosts - trees, 0)
+    quota = np.maximum(trees * fanout + np.minimum(limits * hosts - sent, 0), 0) // (hosts * fanout)
+    centers = root_hosts.copy()
+    surplus = np.concatenate([np.flatnonzero(root_hosts == host)[quota[host] :] for host in range(hosts)])
+    # Hosts at their quota get what is left over in equal parts, so that all units find a centre.
+    open_places = np.maximum(quota - counts, 0)
+    rounds = -(-max(0, len(surplus) - int(open_places.sum())) // max(1, int((quota > 0).sum())))
+    open_places += rounds * (quota > 0)
+    takers = np.repeat(np.arange(hosts), open_places)
+    turn = np.concatenate([np.arange(places) for places in open_places]) if len(takers) else takers
+    takers = takers[np.lexsort((takers, turn))]
+    centers[surplus[: len(takers)]] = takers[: len(surplus)]
+    return centers
+
+
+def hung_from(centers: Integers, root_hosts: Integers, shape: Shape) -> Integers:
+    """int[units, hosts]: the parent host of each host; that of the root host is itself."""
+    hosts = len(shape.parent)
+    distance = (np.arange(hosts)[None, :] - centers[:, None]) % hosts
+    parents: Integers = (centers[:, None] + shape.parent[distance]) % hosts
+    units = np.arange(len(centers))
+    parents[units, centers] = root_hosts
+    parents[units, root_hosts] = root_hosts
+    return parents
 
 
 class Exits:
@@ -94,3 +133,15 @@ class Edges(msgspec.Struct, frozen=True):
 
     exits: Integers
     parents: Integers
+
+    def levels(self) -> Integers:
+        """int[units, hosts]: the edges between each host and the root host, which is its own parent."""
+        position = np.broadcast_to(np.arange(self.parents.shape[1]), self.parents.shape)
+        levels = np.zeros_like(self.parents)
+        while True:
+            following = np.take_along_axis(self.parents, position, axis=1)
+            moving = following != position
+            if not moving.any():
+                return levels
+            levels += moving
+            position = following

@@ -14,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from forestsyn.core.cluster import Cluster, Host, Port
-from forestsyn.core.crossing import Edges, Exits, Integers, Shape, circle_shape
+from forestsyn.core.crossing import Edges, Exits, Integers, Shape, circle_shape, hung_from, spread_centers
 from forestsyn.core.fabric import Fabric
 from forestsyn.core.inside import Inside, Insides
 from forestsyn.core.logical import Route
 from forestsyn.core.rehanging import rehung
 from forestsyn.core.symmetry import Turn
+
+#: Edges between hosts up to which unequal roots are tried both with and without centres.
+BOTH_WAYS = 200_000
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -139,16 +142,27 @@ class Layout:
         widest = max(len(host.ranks) for host in self._hosts)
         table = exits.table(planes, widest)
         root_hosts = self._host_of[self._roots]
-        distance = (np.arange(hosts)[None, :] - root_hosts[:, None]) % hosts
-        parents = (root_hosts[:, None] + shape.parent[distance]) % hosts
         entered = place_of[entries]
-        at_root = np.arange(len(self._roots)), root_hosts
-        entered[at_root] = self._places[self._roots]
-        at_parent = np.take_along_axis(entered, parents, axis=1)
-        chosen = table[parents % len(table), at_parent, plane_of[entries], place_of[entries]]
-        chosen[at_root] = -1
+        entered[np.arange(len(self._roots)), root_hosts] = self._places[self._roots]
+
         vertices = np.array([*planes, -1])[plane_of[entries]]
-        return rehung(exits, Edges(chosen, parents), vertices, entered, root_hosts)
+
+        def hung(centers: Integers) -> Edges | None:
+            parents = hung_from(centers, root_hosts, shape)
+            at_parent = np.take_along_axis(entered, parents, axis=1)
+            chosen = table[parents % len(table), at_parent, plane_of[entries], place_of[entries]]
+            chosen[np.arange(len(self._roots)), root_hosts] = -1
+            return rehung(exits, Edges(chosen, parents), vertices, entered, root_hosts)
+
+        if len(table) == 1 or len(set(np.bincount(root_hosts, minlength=hosts).tolist())) == 1:
+            return hung(root_hosts)
+        limits = np.array([sum(port.units for port in host.egress) for host in self._hosts], dtype=np.int64)
+        found = [hung(spread_centers(root_hosts, limits, shape))]
+        if found[0] is None or entries.size <= BOTH_WAYS:
+            found.append(hung(root_hosts))
+        return min(
+            (edges for edges in found if edges is not None), key=lambda edges: edges.levels().max(), default=None
+        )
 
     def _go_on(self, entries: Integers, number: int, inside: Inside) -> Integers:
         """The inner tree of host `number` that each unit follows."""

@@ -40,10 +40,10 @@ def rehung(exits: Exits, edges: Edges, planes: Integers, places: Integers, root_
     missing = (edges.exits < 0) & (planes >= 0)
     if not missing.any() and (load <= exits.limit).all():
         return edges
-    sheet = _Sheet(exits, edges, load, planes, places)
+    sheet = _Sheet(exits, edges, load, planes, places, root_hosts)
     moving = [(int(unit), int(host)) for unit, host in np.argwhere(missing)]
-    for port in np.flatnonzero(load > exits.limit).tolist():
-        moving.extend(sheet.given_away(port))
+    for port, users in _users_of(edges.exits, np.flatnonzero(load > exits.limit)):
+        moving.extend(sheet.given_away(port, users))
     # Trees whose root has lost all its edges first: they have the fewest hosts to choose from.
     moving.sort(key=lambda edge: (edges.parents[edge] != root_hosts[edge[0]], edge))
     sheet.wait(moving)
@@ -53,13 +53,24 @@ def rehung(exits: Exits, edges: Edges, planes: Integers, places: Integers, root_
 class _Sheet:
     """Edges on the move, and the room that is left on the ports."""
 
-    def __init__(self, exits: Exits, edges: Edges, load: Integers, planes: Integers, places: Integers) -> None:
+    def __init__(
+        self,
+        exits: Exits,
+        edges: Edges,
+        load: Integers,
+        planes: Integers,
+        places: Integers,
+        root_hosts: Integers,
+    ) -> None:
         self._ports = exits
         self._exits = edges.exits.copy()
         self._parents = edges.parents.copy()
         self._planes = planes
-        self._wished = _levels(edges.parents)
+        self._wished = edges.levels()
         self._places = places
+        self._root_hosts = root_hosts
+        # A root host is its own parent here.
+        self._root_fanout = (edges.parents == root_hosts[:, None]).sum(axis=1) - 1
         self._left = exits.limit - load
         self._hosts = np.arange(edges.parents.shape[1])
         self._waiting = np.zeros(edges.parents.shape, dtype=bool)
@@ -72,15 +83,19 @@ class _Sheet:
     def edges(self) -> Edges:
         return Edges(self._exits, self._parents)
 
-    def given_away(self, port: int) -> list[tuple[int, int]]:
-        """The edges that an overloaded port is relieved of: the trees in which it has most give first."""
-        units, hosts = np.nonzero(self._exits == port)
+    def given_away(self, port: int, users: Integers) -> list[tuple[int, int]]:
+        """The edges that an overloaded port is relieved of: the trees in which it has most give first.
+
+        users: int[edges, 2], the units and hosts that use it.
+        """
+        units, hosts = users.T
         trees, first, counts = np.unique(units, return_index=True, return_counts=True)
         tree = np.repeat(np.arange(len(trees)), counts)
         # Each tree keeps other hosts than the one before, so that what is given away finds room below all of them.
         kept = max(1, (len(units) + int(self._left[port])) // len(trees))
         turned = (np.arange(len(units)) - first[tree] - kept * tree) % counts[tree]
-        order = np.lexsort((units, -turned))[: -int(self._left[port])]
+        only = (self._parents[units, hosts] == self._root_hosts[units]) & (self._root_fanout[units] == 1)
+        order = np.lexsort((units, -turned, only))[: -int(self._left[port])]
         self._left[port] = 0
         return list(zip(units[order].tolist(), hosts[order].tolist(), strict=True))
 
@@ -111,9 +126,7 @@ class _Sheet:
         distance = (hosts - host) % len(self._hosts)
         return int(hosts[np.lexsort((distance, -room[hosts], deeper))[0]])
 
-    def _make_way(
-        self, unit: int, host: int, levels: Integers, below: npt.NDArray[np.bool_], plane: int
-    ) -> bool:
+    def _make_way(self, unit: int, host: int, levels: Integers, below: npt.NDArray[np.bool_], plane: int) -> bool:
         """Take over the port of an edge that can go elsewhere."""
         room = self._room_at(plane)
         useful = np.flatnonzero(~below)
@@ -175,14 +188,11 @@ class _Sheet:
         self._room[plane][parent % len(self._ports.at)] += 1
 
 
-def _levels(parents: Integers) -> Integers:
-    """int[units, hosts]: the edges between each host and the root host."""
-    position = np.broadcast_to(np.arange(parents.shape[1]), parents.shape)
-    levels = np.zeros_like(parents)
-    while True:
-        following = np.take_along_axis(parents, position, axis=1)
-        moving = following != position
-        if not moving.any():
-            return levels
-        levels += moving
-        position = following
+def _users_of(exits: Integers, ports: Integers) -> Iterator[tuple[int, Integers]]:
+    """The (unit, host) pairs that leave by each of `ports`, in order."""
+    flat = exits.ravel()
+    using = np.flatnonzero(np.isin(flat, ports))
+    using = using[np.argsort(flat[using], kind="stable")]
+    ends = np.searchsorted(flat[using], ports, side="right").tolist()
+    for port, start, end in zip(ports.tolist(), [0, *ends], ends, strict=False):
+        yield port, np.stack(np.divmod(using[start:end], exits.shape[1]), axis=1)

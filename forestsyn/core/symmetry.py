@@ -95,7 +95,7 @@ class Orbits:
 
 
 def find_orbits(network: FlowNetwork, host_names: Sequence[str | None], demand: Sequence[int]) -> Orbits:
-    """Orbits under a turn of the hosts that look alike; trivial ones where there are few ranks or no turn is found."""
+    """Orbits under a turn of the hosts that look alike; trivial ones for few ranks or where there is none."""
     turn = None
     if network.rank_count >= WORTH_A_SEARCH and None not in host_names[: network.rank_count]:
         turn = _turn_of(network, _alike(network, host_names, demand))
@@ -108,7 +108,7 @@ def orbit_ranks(network: FlowNetwork, host_names: Sequence[str | None], demand: 
 
 
 def _alike(network: FlowNetwork, host_names: Sequence[str | None], demand: Sequence[int]) -> list[list[list[int]]]:
-    """Hosts as lists of their vertices, in groups that agree in demand, in links inside, and in links to the fabric."""
+    """Hosts as lists of their vertices, in groups of equal demand, links inside and links to the fabric."""
     members: dict[str, list[int]] = {}
     place = [-1] * network.vertex_count
     for vertex, name in enumerate(host_names):
