@@ -48,7 +48,7 @@ def parse_gml(text: str, *, source: str) -> PlainGraph:
 
         return networkx.parse_gml(text, label="id")
 
-    return _plain(_parsed(parse, "GML", source))
+    return _plain(_parsed(parse, "GML", source), source)
 
 
 def parse_graphml(text: str, *, source: str) -> PlainGraph:
@@ -60,7 +60,7 @@ def parse_graphml(text: str, *, source: str) -> PlainGraph:
 
         return networkx.parse_graphml(text, force_multigraph=True)
 
-    return _plain(_parsed(parse, "GraphML", source))
+    return _plain(_parsed(parse, "GraphML", source), source)
 
 
 def parse_dot(text: str, *, source: str) -> PlainGraph:
@@ -150,12 +150,18 @@ def _parsed(parse: Callable[[], Any], what: str, source: str) -> Any:
         raise InputError(f"this is not {what}: {reason}", where=source) from None
 
 
-def _plain(graph: Any) -> PlainGraph:
+def _plain(graph: Any, source: str) -> PlainGraph:
+    # An edge may spell the number of its node otherwise (0 for 0.0): the node's own spelling counts.
+    names = {node: str(node) for node in graph.nodes}
+    if len(set(names.values())) < len(names):
+        raise InputError("two nodes have the same id", where=source)
     return PlainGraph(
         directed=bool(graph.is_directed()),
         attributes={str(name): value for name, value in graph.graph.items()},
-        nodes=tuple((str(node), dict(attributes)) for node, attributes in graph.nodes(data=True)),
-        edges=tuple((str(tail), str(head), dict(attributes)) for tail, head, attributes in graph.edges(data=True)),
+        nodes=tuple((names[node], dict(attributes)) for node, attributes in graph.nodes(data=True)),
+        edges=tuple(
+            (names[tail], names[head], dict(attributes)) for tail, head, attributes in graph.edges(data=True)
+        ),
     )
 
 

@@ -25,7 +25,10 @@ def main() -> None:
         for name, seed in SEEDS.items():
             Path(folder, name).write_text(seed, encoding="utf-8")
         flags = [f"-max_total_time={seconds}", f"-rss_limit_mb={_MEBIBYTES}", "-timeout=20", "-max_len=4096"]
-        atheris.Setup(["harness", *flags, "-print_final_stats=1", folder], lambda data: check_bytes(reader, data))
+        atheris.Setup(
+            ["harness", *flags, "-print_final_stats=1", f"-artifact_prefix={folder}/", folder],
+            lambda data: check_bytes(reader, data),
+        )
         atheris.Fuzz()
 
 

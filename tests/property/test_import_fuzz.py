@@ -14,10 +14,27 @@ from forestsyn.frontend.imports.registry import readers
 from tests.fuzz.reading import SEEDS, check_bytes, check_text
 
 READERS = readers()
-_PIECES = st.sampled_from(
-    ["\n", " ", "\t", "[", "]", "{", "}", '"', ":", ",", "0", "-1", "9" * 20, "1e999", "NaN", "é", "\x00", "\x1b[0m"]
-    + [piece for seed in SEEDS.values() for piece in seed.split()][:400]
+_SIGNS = (
+    "\n",
+    " ",
+    "\t",
+    "[",
+    "]",
+    "{",
+    "}",
+    '"',
+    ":",
+    ",",
+    "0",
+    "-1",
+    "9" * 20,
+    "1e999",
+    "NaN",
+    "é",
+    "\x00",
+    "\x1b[0m",
 )
+_PIECES = st.sampled_from([*_SIGNS, *[piece for seed in SEEDS.values() for piece in seed.split()][:400]])
 
 
 @st.composite

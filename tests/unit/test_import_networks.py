@@ -139,16 +139,17 @@ GRAPHS = {
     "gml": (
         GmlText(),
         'graph [\n node [ id 1 type "host" ]\n node [ id 2 type "host" ]\n node [ id 3 type "sw" ]\n'
-        " edge [ source 1 target 3 cap 12.5 ]\n edge [ source 2 target 3 cap 10 ]\n edge [ source 2 target 3 cap 10 ]\n]",
+        " edge [ source 1 target 3 cap 12.5 ]\n edge [ source 2 target 3 cap 10 ]\n"
+        " edge [ source 2 target 3 cap 10 ]\n]",
     ),
     "graphml": (
         GraphMlText(),
         '<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="c" for="edge" '
         'attr.name="cap" attr.type="double"/><key id="t" for="node" attr.name="type" attr.type="string"/>'
-        '<graph edgedefault="undirected"><node id="1"><data key="t">host</data></node><node id="2"><data key="t">host'
-        '</data></node><node id="3"><data key="t">sw</data></node><edge source="1" target="3"><data key="c">12.5</data>'
-        '</edge><edge source="2" target="3"><data key="c">10</data></edge><edge source="2" target="3"><data key="c">10'
-        "</data></edge></graph></graphml>",
+        '<graph edgedefault="undirected"><node id="1"><data key="t">host</data></node><node id="2"><data key="t">'
+        'host</data></node><node id="3"><data key="t">sw</data></node><edge source="1" target="3"><data key="c">12.5'
+        '</data></edge><edge source="2" target="3"><data key="c">10</data></edge><edge source="2" target="3">'
+        '<data key="c">10</data></edge></graph></graphml>',
     ),
     "dot": (
         DotText(),
@@ -226,6 +227,11 @@ def test_texts_that_cannot_be_trusted_are_refused(reader: Reader, text: str, mes
     with pytest.raises(InputError, match=message) as caught:
         reader.read(text, source="file", options=Options(gpu_attribute="all", link="1GB/s", hosts=1))
     assert caught.value.where
+
+
+def test_an_edge_may_spell_the_number_of_its_node_otherwise() -> None:
+    text = "graph [\n node [ id .0 ]\n node [ id 2 ]\n edge [ source 0 target 2 ]\n]"
+    assert len(_read(GmlText(), text, gpu_attribute="all", link="1GB/s").links) == 2
 
 
 def test_broken_dot_is_refused() -> None:
