@@ -14,6 +14,7 @@ from forestsyn.ir.program import Program, Protocol
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import EXECUTOR, RCCL, TARGETS, Target
 from forestsyn.lowering import Resources, lower_schedule
+from forestsyn.lowering.channels import channel_choices
 from forestsyn.pipeline.compile import compile_topology
 from forestsyn.pipeline.verify_file import verify_own_text
 
@@ -65,3 +66,29 @@ def _chunks_sent(program: Program) -> Counter[tuple[int, int]]:
         for block in own.threadblocks:
             sent[rank, block.send_peer] += sum(step.count for step in block.steps if step.operation.sends)
     return sent
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
+@pytest.mark.parametrize("streams", [1, 2, 4])
+def test_streams_are_verified(schedule: Schedule, target: Target, streams: int) -> None:
+    program = lower_schedule(
+        schedule,
+        target=target,
+        out_of_place=False,
+        protocol=Protocol.SIMPLE,
+        name="streams",
+        minimum_bytes=0,
+        maximum_bytes=0,
+        resources=Resources(instances=2, streams=streams),
+    )
+    text = emit_msccl_xml(program, target)
+    verify_own_text(text, source="streams", target=target.name, root=schedule.root)
+
+
+def test_streams_keep_the_phases_of_an_allreduce_apart() -> None:
+    """No channel carries both contributions and results."""
+    schedule = compile_topology(load_topology("full:5"), Collective.ALLREDUCE).schedule
+    [channels] = [next(channel_choices(schedule, EXECUTOR, Resources(streams=2)))]
+    reducing = {channel for channel, reduce in zip(channels, schedule.reduce, strict=True) if reduce}
+    copying = {channel for channel, reduce in zip(channels, schedule.reduce, strict=True) if not reduce}
+    assert not reducing & copying

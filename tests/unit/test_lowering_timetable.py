@@ -13,6 +13,7 @@ from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import EXECUTOR
 from forestsyn.lowering import lower_forests
 from forestsyn.lowering.chains import chain_blocks, join_transfers
+from forestsyn.lowering.resources import LEAST
 from forestsyn.lowering.threadblocks import Threadblocks, choose_threadblocks
 from forestsyn.lowering.timetable import Timetable, make_timetable
 from tests.lowering_forests import Shape, random_forest, reversed_forest, ring, star
@@ -23,7 +24,7 @@ def plan(
 ) -> tuple[Schedule, Threadblocks, list[list[int]], Timetable]:
     forest = random_forest(1, len(demand), demand, Direction.OUT, shapes)
     schedule = lower_forests(collective, out_forest=forest, in_forest=reversed_forest(forest), root=None)
-    threadblocks = choose_threadblocks(schedule, EXECUTOR, reserved=(0,) * len(demand))
+    threadblocks = choose_threadblocks(schedule, EXECUTOR, reserved=(0,) * len(demand), resources=LEAST)
     chains = join_transfers(schedule, threadblocks, fused=not separate)
     return schedule, threadblocks, chains, make_timetable(schedule, threadblocks, chains, separate_reduction=separate)
 
