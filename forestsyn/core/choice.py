@@ -51,14 +51,32 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """demand: unit trees per root. time_units: U of each phase, in the order of `phases`, s per GB of chunk.
 
     optima: the optimum of each phase, for unequal weights where they make an allreduce faster. loss: achieved time /
-    optimal time − 1, exact. reason: why this number, in words.
+    optimal time − 1, exact. why: this number of trees, in words. wish: what some of the loss was given up for, in
+    words, or nothing.
     """
 
     demand: tuple[int, ...]
     time_units: tuple[Fraction, ...]
     optima: tuple[Optimum, ...]
     loss: Fraction
-    reason: str
+    why: str
+    wish: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why this number of trees, and what it costs, for people."""
+        cost = _lost(self.loss)
+        return f"{self.why}, {cost} with {self.wish}" if self.wish else f"{self.why}, {cost}"
+
+    def paying(self, time: Fraction, optima: tuple[Optimum, ...], wish: str = "") -> Choice:
+        """The same trees, taking `time` in all phases, s per GB of chunk, against `optima`, because of `wish`."""
+        choice = msgspec.structs.replace(self, optima=optima, wish=wish)
+        return msgspec.structs.replace(choice, loss=time / (sum(self.demand) * choice.optimal_time) - 1)
+
+    @property
+    def optimal_time(self) -> Fraction:
+        """Of all phases, s per GB of the data."""
+        return sum((optimum.inverse_rate / sum(optimum.weights) for optimum in self.optima), Fraction(0))
 
 
 def phases(collective: Collective) -> tuple[Direction, ...]:
@@ -108,6 +126,15 @@ def choose_demand(
     return chooser.asked(trees)
 
 
+def choose_equal(topology: Topology, trees: str | int, tolerance: Fraction, chunked: bool, best: Choice) -> Choice:
+    """The number of unit trees of an allreduce whose roots are equal, where unequal ones are optimal; its loss is
+    against the optimum of `best`. Arguments as for `choose_demand`."""
+    weights = (1,) * topology.rank_count
+    optima = tuple(solve_optimum(topology, weights, optimum.direction) for optimum in best.optima)
+    equal = choose_demand(topology, Collective.ALLREDUCE, None, trees, tolerance, chunked, optima)
+    return equal.paying(sum(equal.time_units, Fraction(0)), best.optima)
+
+
 class _Chooser:
     def __init__(
         self, topology: Topology, collective: Collective, root: int | None, optima: tuple[Optimum, ...] | None
@@ -127,19 +154,20 @@ class _Chooser:
     def asked(self, k: int) -> Choice:
         """k trees per root; per root on average where unequal roots are better."""
         total = k * self._roots
-        return self._best_of(total, f"{self._counted(total)} as asked", Fraction(0))
+        choice = self._best_of(total, f"{self._counted(total)} as asked", Fraction(0))
+        if not self._unequal:
+            return choice
+        parts = "in equal parts" if len(set(choice.demand)) == 1 else "by their shares, not equally"
+        why = f"{k} per root on average as asked, {total} in all, handed out to the roots {parts}"
+        return msgspec.structs.replace(choice, why=why)
 
     def at(self, demand: tuple[int, ...], reason: str) -> Choice:
         if self._alike:
             times = (solve_time_units(self._topology, demand, Direction.OUT),) * len(self._directions)
         else:
             times = self._per_phase(lambda direction: solve_time_units(self._topology, demand, direction))
-        optimal = sum((optimum.inverse_rate for optimum in self._optima), Fraction(0))
-        weight = Fraction(sum(demand), sum(self._weights))
-        loss = sum(times, Fraction(0)) / (weight * optimal) - 1
-        return Choice(
-            demand=demand, time_units=times, optima=self._optima, loss=loss, reason=f"{reason}, {_lost(loss)}"
-        )
+        choice = Choice(demand=demand, time_units=times, optima=self._optima, loss=Fraction(0), why=reason)
+        return choice.paying(sum(times, Fraction(0)), self._optima)
 
     def exact(self) -> Choice:
         total = self._exact_total()
@@ -148,8 +176,8 @@ class _Chooser:
         )
         if choice.loss == 0:
             return choice
-        reason = f"{self._counted(total)}; a switch that receives more than it sends keeps trees from the cut bound"
-        return msgspec.structs.replace(choice, reason=f"{reason}, {_lost(choice.loss)}")
+        why = f"{self._counted(total)}; a switch that receives more than it sends keeps trees from the cut bound"
+        return msgspec.structs.replace(choice, why=why)
 
     def smallest(self, tolerance: Fraction) -> Choice:
         """The fewest trees within the tolerance; all are tried because the rate is not monotone in their number."""
@@ -203,7 +231,7 @@ class _Chooser:
             if best is None or choice.loss < best.loss:
                 best = choice
         assert best is not None, "every caller offers a candidate"
-        return msgspec.structs.replace(best, reason=f"{otherwise}, {_lost(best.loss)}")
+        return msgspec.structs.replace(best, why=otherwise)
 
     def _best_of(self, total: int, reason: str, tolerance: Fraction) -> Choice:
         """`total` unit trees in proportion to the weights, or as evenly as they go where rounding spoils that."""

@@ -56,7 +56,8 @@ def circle_shape(hosts: int, peers: int) -> Shape:
 def spread_centers(root_hosts: Integers, limits: Integers, shape: Shape) -> Integers:
     """The centre of each unit, int[units], such that the hosts' loads come near their `limits`.
 
-    limits: int[hosts], the units that each can send. Hosts whose units cannot all be centred there hand some to hosts with few, those next to each other in turn.
+    limits: int[hosts], the units that each can send. Hosts whose units cannot all be centred there hand some to hosts
+    with few, those next to each other in turn.
     """
     hosts = len(limits)
     counts = np.bincount(root_hosts, minlength=hosts)
@@ -138,10 +139,11 @@ class Edges(msgspec.Struct, frozen=True):
         """int[units, hosts]: the edges between each host and the root host, which is its own parent."""
         position = np.broadcast_to(np.arange(self.parents.shape[1]), self.parents.shape)
         levels = np.zeros_like(self.parents)
-        while True:
+        for _ in range(self.parents.shape[1]):
             following = np.take_along_axis(self.parents, position, axis=1)
             moving = following != position
             if not moving.any():
-                return levels
+                break
             levels += moving
             position = following
+        return levels

@@ -179,7 +179,7 @@ class Layout:
         codes = edges.exits[unit, host] * size + self._entries[unit, host]
         order = np.argsort(codes, kind="stable")
         distinct, counts = np.unique(codes, return_counts=True)
-        fabric = Fabric(self._cluster.links)
+        fabric = Fabric(self._links())
         routes: list[Route] = []
         units: list[int] = []
         for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
@@ -193,6 +193,10 @@ class Layout:
         chosen = np.full(edges.exits.shape, -1, dtype=np.int64)
         chosen[unit[order], host[order]] = np.repeat(np.arange(len(routes)), units)
         return chosen, routes
+
+    def _links(self) -> dict[tuple[int, int], int]:
+        """Units of the links between fabric switches that these trees may use."""
+        return self._cluster.links
 
     def _joined(self, edges: Edges, crossings: tuple[Integers, list[Route]]) -> Rows:
         """Merge equal units and write the trees rank by rank."""
@@ -259,6 +263,10 @@ class Circle(Layout):
             return None
         exits = np.where(edges.exits >= 0, edges.exits + edges.parents * len(first.egress), -1)
         return Edges(exits, edges.parents)
+
+    def _links(self) -> dict[tuple[int, int], int]:
+        # The turn leaves the fabric where it is, so every image of a tree loads the same links once more.
+        return {ends: units // len(self._hosts) for ends, units in self._cluster.links.items()}
 
 
 def _moved(liked: Integers, inside: Inside) -> Integers:

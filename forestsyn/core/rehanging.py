@@ -157,14 +157,15 @@ class _Sheet:
         below = position == host
         steps = 1 + len(parents) * self._waiting[unit]
         levels = np.zeros_like(position)
-        while True:
+        for _ in parents:
             following = parents[position]
             moving = following != position
             if not moving.any():
-                return levels, below
+                break
             levels += moving * steps[position]
             below |= following == host
             position = following
+        return levels, below
 
     def _room_at(self, plane: int) -> Integers:
         room = self._room.get(plane)

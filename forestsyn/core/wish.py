@@ -5,22 +5,27 @@ need more time than the optimum.
 
 Method. Try longer and longer times: spare capacity lets more trees be shortest-path trees, and lets a port keep to
 fewer partners. For each time try the usual number of partners first, then fewer. The first forest that keeps to the
-wish is taken; what it gives up is counted from its real loads, like any forest's.
+wish is taken; what it gives up is counted from its real loads, like any forest's. Where the roots of an allreduce are
+unequal, equal ones are tried as well, for they need more time but less depth, and the faster of both is taken. Last,
+for a wish for few peers, comes a ring.
 
 Guarantee. None on how little is given up: the steps of time are coarse, and no forest is proved to be the best one
-that keeps to a wish. A wish that no step meets is an UnsupportedError that says what was reached.
+that keeps to a wish. A wish that no step meets is an UnsupportedError that says what was reached; it is no proof that
+no trees keep to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
 
+from forestsyn.core.choice import Choice
 from forestsyn.core.forest import build_forests
+from forestsyn.core.ring import busiest_time, ring_forest
 from forestsyn.errors import UnsupportedError
-from forestsyn.ir.forest import Direction, Forest
+from forestsyn.ir.forest import Forest
 from forestsyn.ir.topology import Topology
 from forestsyn.ir.turns import peers_per_rank
 
@@ -48,31 +53,68 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
             self.max_peers is None or peers <= self.max_peers
         )
 
+    def words(self) -> str:
+        """The wish, for people."""
+        parts = [
+            f"at most {value} {noun if value == 1 else noun + 's'} {place}"
+            for value, noun, place in (
+                (self.max_depth, "transfer", "in a chain"),
+                (self.max_peers, "peer", "per rank"),
+            )
+            if value is not None
+        ]
+        return " and ".join(parts)
 
-def build_wished(
-    topology: Topology, demand: Sequence[int], times: Sequence[tuple[Direction, Fraction]], wish: Wish
-) -> tuple[Forest, ...]:
-    """Forests of all phases that keep to `wish`, in the first time tried that allows it.
 
-    times: the least time of each phase. Raises UnsupportedError when no time tried does.
+def build_wished(topology: Topology, choices: Sequence[Choice], wish: Wish) -> tuple[Choice, tuple[Forest, ...]]:
+    """Forests of all phases that keep to `wish`, the fastest that the `choices` led to, and what their choice costs.
+
+    choices: numbers of trees with the least time of each phase; the first one counts as the optimum of all. Raises
+    UnsupportedError when no time tried allows the wish with any of them.
     """
-    closest: tuple[int, int] | None = None
-    for stretch in STRETCHES:
-        stretched = [(direction, time * stretch) for direction, time in times]
-        for partners in _partner_limits(wish):
-            forests = build_forests(topology, demand, stretched, partners)
-            if wish.is_met(forests):
-                return forests
-            found = _figures(forests)
-            closest = found if closest is None else min(closest, found, key=wish.order)
-    assert closest is not None, "there is at least one stretch"
+    found: list[tuple[Choice, tuple[Forest, ...]]] = []
+    closest: list[tuple[int, int]] = []
+    for choice in choices:
+        forests = _within(topology, choice, wish, closest)
+        if forests is not None:
+            time = sum((busiest_time(topology, forest) for forest in forests), Fraction(0))
+            found.append((choice.paying(time, choices[0].optima, wish.words()), forests))
+    if found:
+        return min(found, key=lambda one: one[0].loss)
+    depth, peers = min(closest, key=wish.order)
     raise UnsupportedError(
-        f"no trees were found with {_words(wish)}; the nearest have depth {closest[0]} and {closest[1]} peers",
+        f"the search, which is no proof, found no trees with {wish.words()}; the nearest have depth {depth} and"
+        f" {peers} peers",
         limit="max_depth" if wish.max_depth is not None else "max_peers",
-        value=closest[0] if wish.max_depth is not None else closest[1],
+        value=depth if wish.max_depth is not None else peers,
         where=topology.name,
         hint="allow more depth or more peers",
     )
+
+
+def _within(
+    topology: Topology, choice: Choice, wish: Wish, closest: list[tuple[int, int]]
+) -> tuple[Forest, ...] | None:
+    """The first forests that keep to the wish; the figures of those that do not go to `closest`."""
+    for forests in _candidates(topology, choice, wish):
+        if wish.is_met(forests):
+            return forests
+        closest.append(_figures(forests))
+    return None
+
+
+def _candidates(topology: Topology, choice: Choice, wish: Wish) -> Iterator[tuple[Forest, ...]]:
+    """In more and more time, then a ring."""
+    times = [(optimum.direction, time) for optimum, time in zip(choice.optima, choice.time_units, strict=True)]
+    for stretch in STRETCHES:
+        for partners in _partner_limits(wish):
+            stretched = [(direction, time * stretch) for direction, time in times]
+            yield build_forests(topology, choice.demand, stretched, partners)
+    if wish.max_peers is not None:
+        rings = [ring_forest(topology, choice.demand, direction) for direction, _ in times]
+        whole = tuple(ring for ring in rings if ring is not None)
+        if len(whole) == len(rings):
+            yield whole
 
 
 def _figures(forests: Sequence[Forest]) -> tuple[int, int]:
@@ -85,12 +127,3 @@ def _partner_limits(wish: Wish) -> list[int | None]:
         return [None]
     limits = [wish.max_peers >> shift for shift in range(wish.max_peers.bit_length())]
     return [None, *limits]
-
-
-def _words(wish: Wish) -> str:
-    parts = [
-        f"at most {value} {noun}"
-        for value, noun in ((wish.max_depth, "transfers in a chain"), (wish.max_peers, "peers per rank"))
-        if value is not None
-    ]
-    return " and ".join(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from forestsyn.core import Wish, build_forests, build_wished, choose_demand
+from forestsyn.core import Wish, build_forests, build_wished, choose_demand, choose_equal
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.bound import bound
@@ -40,13 +40,14 @@ def synthesize(
     limit = bound(topology, collective, root, observer=observer)
     stages = Stages(observer)
     choice = choose_demand(topology, collective, limit.root, trees, tolerance, chunked, limit.optima)
-    phases = [
-        (optimum.direction, time_units) for optimum, time_units in zip(limit.optima, choice.time_units, strict=True)
-    ]
     if wish is None:
-        forests = build_forests(topology, choice.demand, phases)
+        directions = (optimum.direction for optimum in limit.optima)
+        forests = build_forests(topology, choice.demand, list(zip(directions, choice.time_units, strict=True)))
     else:
-        forests = build_wished(topology, choice.demand, phases, wish)
+        choices = [choice]
+        if limit.shares and len(set(limit.shares.weights)) > 1:
+            choices.append(choose_equal(topology, trees, tolerance, chunked, choice))
+        choice, forests = build_wished(topology, choices, wish)
     stages.finish("forest", forests)
     for forest in forests:
         verify_forest(topology, forest)

@@ -442,7 +442,7 @@ def _unrepaired(*arguments: Any) -> Edges | None:
 def _first_exit(*arguments: Any) -> Edges | None:
     """All edges of a host leave by its first port."""
     exits, edges = arguments[0], arguments[1]
-    first = np.array([min(map(min, by_plane.values())) for by_plane in exits._at])
+    first = np.array([min(map(min, by_plane.values())) for by_plane in exits.at])
     return msgspec.structs.replace(edges, exits=np.where(edges.exits >= 0, first[edges.parents], -1))
 
 
@@ -465,9 +465,7 @@ def _nothing(*_: object) -> None:
     return None
 
 
-HIERARCHY, LAYOUT, INSIDE, CROSSING = (
-    f"forestsyn.core.{name}" for name in ("hierarchy", "layout", "inside", "crossing")
-)
+HIERARCHY, LAYOUT, INSIDE = (f"forestsyn.core.{name}" for name in ("hierarchy", "layout", "inside", "crossing"))
 
 INJECTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "no cluster": (f"{HIERARCHY}.find_cluster", _instead(_nothing)),
@@ -484,9 +482,9 @@ INJECTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "a knot between hosts": (f"{LAYOUT}.circle_shape", _after(_knotted)),
     "a star of hosts": (f"{LAYOUT}.circle_shape", _after(_star)),
     "a chain of hosts": (f"{LAYOUT}.circle_shape", _after(_chain)),
-    "no repair of exits": (f"{CROSSING}.Exits.repaired", _instead(_unrepaired)),
-    "repair gives up": (f"{CROSSING}.Exits.repaired", _instead(_nothing)),
-    "all out by one port": (f"{CROSSING}.Exits.repaired", _instead(_first_exit)),
+    "no repair of exits": (f"{LAYOUT}.rehung", _instead(_unrepaired)),
+    "repair gives up": (f"{LAYOUT}.rehung", _instead(_nothing)),
+    "all out by one port": (f"{LAYOUT}.rehung", _instead(_first_exit)),
     "routes through thin air": (f"{LAYOUT}.Fabric.routes", _instead(_straight)),
     "no route": (f"{LAYOUT}.Fabric.routes", _instead(_nothing)),
     "no layers": ("forestsyn.core.trees.pack_layers", _instead(_nothing)),

@@ -163,3 +163,13 @@ def test_counts_are_in_all_where_roots_are_unequal(tmp_path: Path) -> None:
     assert _choice(topology, "exact", True) == (1,) * 8 + (3,) * 8 + (1,) * 16
     assert sum(_choice(topology, 2, True)) == 64
     assert sum(_choice(topology, "auto", True)) == 32
+
+
+def test_a_number_asked_for_is_an_average_where_roots_are_unequal(tmp_path: Path) -> None:
+    topology = load_topology(str(_written(tmp_path, WEAK_HOST)))
+    choice = choose_demand(topology, Collective.ALLREDUCE, None, 2, Fraction(1, 50), False)
+    assert choice.reason.startswith(
+        "2 per root on average as asked, 64 in all, handed out to the roots by their shares, not equally, "
+    )
+    few = choose_demand(load_topology("dgx-a100:2"), Collective.ALLREDUCE, None, 2, Fraction(1, 50), False)
+    assert few.reason.startswith("k = 2 as asked, ")
