@@ -465,7 +465,7 @@ def _nothing(*_: object) -> None:
     return None
 
 
-HIERARCHY, LAYOUT, INSIDE = (f"forestsyn.core.{name}" for name in ("hierarchy", "layout", "inside", "crossing"))
+HIERARCHY, LAYOUT, INSIDE = (f"forestsyn.core.{name}" for name in ("hierarchy", "layout", "inside"))
 
 INJECTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "no cluster": (f"{HIERARCHY}.find_cluster", _instead(_nothing)),
