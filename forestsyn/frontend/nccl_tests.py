@@ -2,8 +2,8 @@
 
 A table begins with a comment that names its columns; which there are has changed over the years:
 
-    #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
-            1024           256     float     sum      -1    12.34    0.08    0.16       0    12.11    0.08    0.16       0
+    #    size   count    type  redop   root   time  algbw  busbw #wrong   time  algbw  busbw #wrong
+         1024     256   float    sum     -1  12.34   0.08   0.16      0  12.11   0.08   0.16      0
 
 Older versions have no `root`, or neither `redop` nor `root`, say `error` for `#wrong`, and leave cells of a column
 blank; newer ones may add the spread of iterations to each half, or a time stamp at the end. Columns are therefore
