@@ -133,9 +133,7 @@ def _row(words: list[str], columns: tuple[str, ...], line: int, where: str) -> M
     )
 
 
-def _layout(
-    count: int, lead: int, width: int, halves: int, columns: tuple[str, ...], where: str
-) -> tuple[int, int]:
+def _layout(count: int, lead: int, width: int, halves: int, columns: tuple[str, ...], where: str) -> tuple[int, int]:
     """How many words stand before the times, and how many halves follow: blank cells and halves are left out."""
     blank = sum(word in _OPTIONAL for word in columns[:lead])
     for present in range(halves, 0, -1):
