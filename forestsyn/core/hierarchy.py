@@ -9,7 +9,7 @@ the ports themselves, so its trees can be chosen freely: shallow ones, of few pe
 Method. 1. Find hosts, planes and ports (`cluster`). 2. Let every tree keep to the port it would like: the plane and
 the place of its root (a rail). 3. Per kind of host, settle the counts and pack the inside (`inside`). 4. Lay the
 trees from host to host. 5. Join both. Where all hosts are alike, one host's trees turned round the circle are the
-whole forest.
+whole forest; where a failed port makes one host unlike the others, what all have in common is tried (`levelling`).
 
 Guarantee. None of its own: loads are within the ports and the hosts' inner capacities by construction and the
 result is returned only then; None means that the cluster does not fit the scheme, and another way must be taken.
@@ -23,11 +23,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from forestsyn.core.cluster import find_cluster, groupings
+from forestsyn.core.cluster import Cluster, find_cluster, groupings
 from forestsyn.core.crossing import PEERS
 from forestsyn.core.inside import Insides
 from forestsyn.core.layout import Circle, Layout, Rows
-from forestsyn.core.symmetry import find_turn
+from forestsyn.core.levelling import level_hosts
+from forestsyn.core.symmetry import Turn, find_turn
 from forestsyn.ir.network import FlowNetwork
 
 #: Unit trees × hosts that are laid out at most; more are left to the general way.
@@ -64,7 +65,18 @@ def _pack_hosts(
     cluster = find_cluster(network, capacities, names)
     if cluster is None:
         return None
-    turn = find_turn(network, names, demand) if network.rank_count > WHOLE_RANKS else None
+    turn = None
+    if network.rank_count > WHOLE_RANKS:
+        turn = find_turn(network, names, demand)
+        if turn is None and (levelled := level_hosts(cluster, demand, network.vertex_count)) is not None:
+            rows = _laid_out(*levelled, demand, partners)
+            if rows is not None:
+                return rows
+    return _laid_out(cluster, turn, demand, partners)
+
+
+def _laid_out(cluster: Cluster, turn: Turn | None, demand: Sequence[int], partners: int | None) -> Rows | None:
+    """The whole forest, or with a turn one host's part of it."""
     written = sum(demand) if turn is None else sum(demand) // len(cluster.hosts)
     if written * len(cluster.hosts) > SIZE_LIMIT or sum(demand) > SIZE_LIMIT:
         return None

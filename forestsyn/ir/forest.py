@@ -59,9 +59,9 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     routes: every physical path in use, as topology vertex indices from its sending rank to its receiving rank.
     edge_routes: int32[T, N], the index in `routes` of the path of the edge at v; −1 at the root.
     demand: unit trees per root. time_units: U, exact.
-    turn: int32[V], a permutation of topology vertices that maps links to links of equal bandwidth and ranks to ranks,
-    or None. turns: its order. With a turn the rows are a base: the forest is their images under its powers 0 to
-    turns − 1, and is never written out, so that memory grows with N and not with N².
+    turn: int32[V], a permutation of topology vertices that maps ranks to ranks and links in use to links, or None.
+    turns: its order. With a turn the rows are a base: the forest is their images under its powers 0 to turns − 1,
+    and is never written out, so that memory grows with N and not with N².
     """
 
     direction: Direction

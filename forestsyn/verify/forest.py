@@ -58,7 +58,7 @@ def link_loads(topology: Topology, forest: Forest) -> list[int]:
     sums: _Array = np.zeros(len(topology.links), dtype=dtype)
     np.add.at(sums, links, route_loads[owners])
     if forest.turn is not None:
-        sums = whole_sums(forest, link_cycles(topology, forest.turn), sums)
+        sums = whole_sums(forest, link_cycles(topology, forest), sums)
     loads: list[int] = sums.tolist()
     return loads
 

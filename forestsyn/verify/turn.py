@@ -1,16 +1,20 @@
-"""The certificate of a compact forest: its turn is an automorphism of the topology.
+"""The certificate of a compact forest: its turn maps every link in use to a link, and so on round.
 
-A permutation g of the vertices that maps ranks to ranks and links to links of equal bandwidth maps a tree over the
-links to a tree over the links. The images of the base under g⁰ … g^(turns−1) then need no check of their own, only
-their sums: an element of a cycle of length L is met turns / L times by each element of that cycle, so
+A permutation g of the vertices that maps ranks to ranks, and each link that some image of the base uses to a link,
+maps trees over these links to trees over these links. The images of the base under g⁰ … g^(turns−1) need no check
+of their own, only their sums: an element of a cycle of length L is met turns / L times by each element of that cycle,
+so
 
     load(link) = turns / L × Σ base loads of the links on its cycle,
 
-and the trees at a rank count in the same way. This needs turns to be the order of g, a multiple of every L.
+and the trees at a rank count in the same way. This needs turns to be the order of g, a multiple of every L. Links
+that no tree uses may have no image, and bandwidths may differ round a cycle: each link's own is compared with its
+load.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import lcm
 from typing import Any
 
@@ -27,7 +31,7 @@ _Array = npt.NDArray[Any]
 
 
 def turn_violations(topology: Topology, forest: Forest) -> list[str]:
-    """What keeps the turn of `forest` from being an automorphism of `topology` of order `turns`."""
+    """What keeps the images of `forest` under its turn, of order `turns`, from being trees over the links."""
     if forest.turn is None:
         return [] if forest.turns == 1 else [f"it has {forest.turns} turns and no turn, expected 1"]
     count, turn = len(topology.vertices), forest.turn
@@ -36,7 +40,7 @@ def turn_violations(topology: Topology, forest: Forest) -> list[str]:
     if not np.array_equal(np.sort(turn), np.arange(count)):
         missing = np.setdiff1d(np.arange(count), turn)[0]
         return [f"the turn is not a permutation: it maps nothing to {topology.vertices[missing].name}"]
-    violations = _displaced_ranks(topology, turn) + _displaced_links(topology, turn)
+    violations = _displaced_ranks(topology, turn) + _displaced_links(topology, forest)
     order = lcm(*cycles_of(turn).lengths.tolist())
     if order != forest.turns:
         violations.append(f"it has {forest.turns} turns, the turn is the identity after {order}")
@@ -59,10 +63,29 @@ def rank_cycles(topology: Topology, turn: _Array) -> Cycles:
     return cycles_of(rank_of[turn[list(topology.ranks)]])
 
 
-def link_cycles(topology: Topology, turn: _Array) -> Cycles:
-    """The cycles of links under a turn that is proved."""
+def link_cycles(topology: Topology, forest: Forest) -> Cycles:
+    """The cycles of the links in use under a turn that is proved; a link that is not in use is a cycle of its own."""
+    images, used = _images_in_use(topology, forest)
+    return cycles_of(np.where(used, images, np.arange(len(images))))
+
+
+def _images_in_use(topology: Topology, forest: Forest) -> tuple[_Array, _Array]:
+    """int64[links], the image of each link under the turn, −1 for none; bool[links], whether an image of a tree uses
+    it. The turn is injective, so links in use that all have an image are a permutation of themselves."""
+    assert forest.turn is not None
     tails, heads = link_ends(topology)
-    return cycles_of(find_links(topology, turn[tails], turn[heads]))
+    images = find_links(topology, forest.turn[tails], forest.turn[heads])
+    used = np.zeros(len(images), dtype=bool)
+    hops = [ends for route in forest.routes for ends in pairwise(route)]
+    pairs: _Array = np.array(hops, dtype=np.int64).reshape(-1, 2)
+    found = find_links(topology, pairs[:, 0], pairs[:, 1])
+    border = np.unique(found[found >= 0])
+    while len(border):
+        used[border] = True
+        following = np.unique(images[border])
+        following = following[following >= 0]
+        border = following[~used[following]]
+    return images, used
 
 
 def _displaced_ranks(topology: Topology, turn: _Array) -> list[str]:
@@ -75,16 +98,13 @@ def _displaced_ranks(topology: Topology, turn: _Array) -> list[str]:
     ]
 
 
-def _displaced_links(topology: Topology, turn: _Array) -> list[str]:
-    tails, heads = link_ends(topology)
-    images = find_links(topology, turn[tails], turn[heads])
-    classes: dict[object, int] = {}
-    bandwidths = np.array([classes.setdefault(link.bandwidth, len(classes)) for link in topology.links])
+def _displaced_links(topology: Topology, forest: Forest) -> list[str]:
+    assert forest.turn is not None
+    images, used = _images_in_use(topology, forest)
     violations = []
-    for number in np.flatnonzero((images < 0) | (bandwidths[images] != bandwidths))[:MAXIMUM_VIOLATIONS].tolist():
-        link, image = topology.links[number], int(images[number])
+    for number in np.flatnonzero(used & (images < 0))[:MAXIMUM_VIOLATIONS].tolist():
+        link, turn = topology.links[number], forest.turn
         ends = f"{topology.vertices[link.tail].name} -> {topology.vertices[link.head].name}"
         to = f"{topology.vertices[turn[link.tail]].name} -> {topology.vertices[turn[link.head]].name}"
-        fault = "which does not exist" if image < 0 else f"which has {topology.links[image].bandwidth} GB/s"
-        violations.append(f"the turn maps the link {ends} of {link.bandwidth} GB/s to {to}, {fault}")
+        violations.append(f"the turn maps the link {ends}, which is in use, to {to}, which does not exist")
     return violations
