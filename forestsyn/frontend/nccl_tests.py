@@ -67,7 +67,7 @@ def load_nccl_tests(path: Path) -> Results:
 
 def parse_nccl_tests(text: str, *, source: str) -> Results:
     """The tables of `text`; `source` names it in messages. Raises InputError with file and line."""
-    columns = _COLUMNS
+    columns: tuple[str, ...] = _COLUMNS
     test: str | None = None
     ranks: set[int] = set()
     rows: list[Measurement] = []
