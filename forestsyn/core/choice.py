@@ -10,7 +10,8 @@ count, and people send powers of two. So `auto` gives up at most a tolerance of 
   above.
 
 Where unequal roots make an allreduce faster (see `shares`), the optimum is theirs, and trees are counted in all and
-handed out in proportion to the weights.
+handed out in proportion to the weights. Beyond `UNEQUAL_RANKS` ranks roots are equal, and the loss tells what that
+costs.
 
 Guarantee. The times are those of `timing`: exact, and shown against the optimum in `loss`. `exact` loses nothing
 where every switch is balanced.
@@ -43,6 +44,8 @@ SCAN_LIMIT = 64
 CHUNK_LIMIT = 1024
 #: An uneven power-of-two allreduce may lose this much before `auto` prefers equal roots.
 UNEVEN_LIMIT = Fraction(1, 20)
+#: Beyond this many ranks roots are equal: trees of unequal ones have no turn and would take memory with N².
+UNEQUAL_RANKS = 8192
 #: `--trees K` beyond this is a slip.
 TREES_LIMIT = 1 << 31
 
@@ -115,6 +118,11 @@ def choose_demand(
     Raises InputError for a k out of range and what `timing` raises.
     """
     chooser = _Chooser(topology, collective, root, optima)
+    if chooser.unequal and topology.rank_count > UNEQUAL_RANKS:
+        equal = choose_equal(topology, trees, tolerance, chunked, chooser.optima)
+        return msgspec.structs.replace(
+            equal, why=f"{equal.why}; equal roots, as always beyond {UNEQUAL_RANKS:,} ranks"
+        )
     if trees == "exact":
         return chooser.exact()
     if trees == "auto":
@@ -126,13 +134,15 @@ def choose_demand(
     return chooser.asked(trees)
 
 
-def choose_equal(topology: Topology, trees: str | int, tolerance: Fraction, chunked: bool, best: Choice) -> Choice:
-    """The number of unit trees of an allreduce whose roots are equal, where unequal ones are optimal; its loss is
-    against the optimum of `best`. Arguments as for `choose_demand`."""
+def choose_equal(
+    topology: Topology, trees: str | int, tolerance: Fraction, chunked: bool, optima: tuple[Optimum, ...]
+) -> Choice:
+    """The number of unit trees of an allreduce whose roots are equal, where those of `optima` are not; the loss is
+    against `optima`. Arguments as for `choose_demand`."""
     weights = (1,) * topology.rank_count
-    optima = tuple(solve_optimum(topology, weights, optimum.direction) for optimum in best.optima)
-    equal = choose_demand(topology, Collective.ALLREDUCE, None, trees, tolerance, chunked, optima)
-    return equal.paying(sum(equal.time_units, Fraction(0)), best.optima)
+    own = tuple(solve_optimum(topology, weights, optimum.direction) for optimum in optima)
+    equal = choose_demand(topology, Collective.ALLREDUCE, None, trees, tolerance, chunked, own)
+    return equal.paying(sum(equal.time_units, Fraction(0)), optima)
 
 
 class _Chooser:
@@ -146,16 +156,16 @@ class _Chooser:
         if optima is None:
             weights = best_weights(topology, collective, root)
             optima = self._per_phase(lambda direction: solve_optimum(topology, weights, direction))
-        self._optima = optima
+        self.optima = optima
         self._weights = optima[0].weights
         self._roots = 1 if collective.rooted else topology.rank_count
-        self._unequal = len(set(self._weights)) > 1 and not collective.rooted
+        self.unequal = len(set(self._weights)) > 1 and not collective.rooted
 
     def asked(self, k: int) -> Choice:
         """k trees per root; per root on average where unequal roots are better."""
         total = k * self._roots
         choice = self._best_of(total, f"{self._counted(total)} as asked", Fraction(0))
-        if not self._unequal:
+        if not self.unequal:
             return choice
         parts = "in equal parts" if len(set(choice.demand)) == 1 else "by their shares, not equally"
         why = f"{k} per root on average as asked, {total} in all, handed out to the roots {parts}"
@@ -166,8 +176,8 @@ class _Chooser:
             times = (solve_time_units(self._topology, demand, Direction.OUT),) * len(self._directions)
         else:
             times = self._per_phase(lambda direction: solve_time_units(self._topology, demand, direction))
-        choice = Choice(demand=demand, time_units=times, optima=self._optima, loss=Fraction(0), why=reason)
-        return choice.paying(sum(times, Fraction(0)), self._optima)
+        choice = Choice(demand=demand, time_units=times, optima=self.optima, loss=Fraction(0), why=reason)
+        return choice.paying(sum(times, Fraction(0)), self.optima)
 
     def exact(self) -> Choice:
         total = self._exact_total()
@@ -191,10 +201,10 @@ class _Chooser:
         )
 
     def _exact_total(self) -> int:
-        return lcm(*(optimum.trees_per_root for optimum in self._optima)) * sum(self._weights)
+        return lcm(*(optimum.trees_per_root for optimum in self.optima)) * sum(self._weights)
 
     def _counted(self, total: int) -> str:
-        return f"{format_count(total, 'tree')} in all" if self._unequal else f"k = {total // self._roots}"
+        return f"{format_count(total, 'tree')} in all" if self.unequal else f"k = {total // self._roots}"
 
     def chunked(self, tolerance: Fraction) -> Choice:
         """Prefer counts that divide the element counts people send."""
@@ -236,7 +246,7 @@ class _Chooser:
     def _best_of(self, total: int, reason: str, tolerance: Fraction) -> Choice:
         """`total` unit trees in proportion to the weights, or as evenly as they go where rounding spoils that."""
         choice = self.at(hand_out(total, self._weights), reason)
-        if choice.loss <= tolerance or not self._unequal:
+        if choice.loss <= tolerance or not self.unequal:
             return choice
         even = self.at(hand_out(total, (1,) * self._roots), reason)
         return min(choice, even, key=lambda one: one.loss)

@@ -46,7 +46,7 @@ def synthesize(
     else:
         choices = [choice]
         if limit.shares and len(set(limit.shares.weights)) > 1:
-            choices.append(choose_equal(topology, trees, tolerance, chunked, choice))
+            choices.append(choose_equal(topology, trees, tolerance, chunked, limit.optima))
         choice, forests = build_wished(topology, choices, wish)
     stages.finish("forest", forests)
     for forest in forests:

@@ -173,3 +173,15 @@ def test_a_number_asked_for_is_an_average_where_roots_are_unequal(tmp_path: Path
     )
     few = choose_demand(load_topology("dgx-a100:2"), Collective.ALLREDUCE, None, 2, Fraction(1, 50), False)
     assert few.reason.startswith("k = 2 as asked, ")
+
+
+def test_roots_are_equal_beyond_a_size_and_the_loss_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forestsyn.core.choice.UNEQUAL_RANKS", 31)
+    topology = load_topology(str(_written(tmp_path, WEAK_HOST)))
+    choice = choose_demand(topology, Collective.ALLREDUCE, None, "auto", Fraction(1, 50), False)
+    assert set(choice.demand) == {1}
+    assert choice.loss == Fraction(1, 2)
+    assert choice.reason == (
+        "equal roots, as always beyond 31 ranks; k = 1 is the smallest within 2 % of their optimum,"
+        " 50 % above the optimal time"
+    )
