@@ -120,9 +120,8 @@ def choose_demand(
     chooser = _Chooser(topology, collective, root, optima)
     if chooser.unequal and topology.rank_count > UNEQUAL_RANKS:
         equal = choose_equal(topology, trees, tolerance, chunked, chooser.optima)
-        return msgspec.structs.replace(
-            equal, why=f"{equal.why}; equal roots, as always beyond {UNEQUAL_RANKS:,} ranks"
-        )
+        why = f"equal roots, as always beyond {UNEQUAL_RANKS:,} ranks; {equal.why} of their optimum"
+        return msgspec.structs.replace(equal, why=why)
     if trees == "exact":
         return chooser.exact()
     if trees == "auto":
