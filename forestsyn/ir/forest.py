@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forestsyn.ir.network import Cut
+from forestsyn.ir.trees import tree_depths
 
 
 class Direction(StrEnum):
@@ -93,17 +94,7 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def depths(self) -> npt.NDArray[np.int32]:
         """int32[T, N]: the number of transfers between each rank and the root of each tree."""
-        rows = np.arange(len(self.roots))[:, None]
-        position = np.broadcast_to(np.arange(self.rank_count), self.parents.shape).copy()
-        depth = np.zeros(self.parents.shape, dtype=np.int32)
-        for _ in range(self.rank_count):
-            parent = self.parents[rows, position]
-            moving = parent >= 0
-            if not moving.any():
-                return depth
-            depth += moving
-            position = np.where(moving, parent, position)
-        raise ValueError("a tree holds a cycle")
+        return tree_depths(self.parents)
 
     @property
     def depth(self) -> int:
