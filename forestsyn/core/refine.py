@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from forestsyn.core.packing import Arc, PackedTree
 from forestsyn.graph.transport import cheapest_transport
+from forestsyn.ir.trees import tree_depths, tree_heights
 
 #: Passes over all ranks at most.
 PASSES = 8
@@ -70,7 +71,7 @@ class _Descent:
 
     def deepest(self) -> int:
         """The greatest depth of any tree."""
-        return int(self._depths().max())
+        return int(tree_depths(self._parents).max())
 
     def settle(self, rank: int) -> None:
         """Give every tree its best parent of `rank`."""
@@ -78,8 +79,8 @@ class _Descent:
         if not len(trees):
             return
         sources = np.array(self._sources[rank], dtype=np.int64)
-        depths = self._depths()
-        reach = depths[np.ix_(trees, sources)] + 1 + self._heights(depths)[trees, rank][:, None]
+        depths = tree_depths(self._parents)
+        reach = depths[np.ix_(trees, sources)] + 1 + tree_heights(self._parents, depths)[trees, rank][:, None]
         steps = np.clip(reach - int(depths.max()) + RANGE, 0, RANGE + 2)
         change = sources[None, :] != self._parents[trees, rank][:, None]
         amounts = cheapest_transport(
@@ -95,7 +96,7 @@ class _Descent:
         """The trees, equal ones merged."""
         rows: dict[tuple[int, ...], int] = {}
         depth: dict[tuple[int, ...], int] = {}
-        deepest = self._depths().max(axis=1).tolist()
+        deepest = tree_depths(self._parents).max(axis=1).tolist()
         lines = np.concatenate([self.roots[:, None], self._parents], axis=1).tolist()
         for line, units, reached in zip(lines, self._units.tolist(), deepest, strict=True):
             rows[tuple(line)] = rows.get(tuple(line), 0) + units
@@ -118,26 +119,6 @@ class _Descent:
             self._parents = np.concatenate([self._parents, copies])
             self.roots = np.concatenate([self.roots, self.roots[trees[line]]])
             self._units = np.concatenate([self._units, amounts[line, column]])
-
-    def _depths(self) -> Integers:
-        position = np.broadcast_to(np.arange(self._parents.shape[1]), self._parents.shape)
-        rows = np.arange(len(self._parents))[:, None]
-        depths = np.zeros(self._parents.shape, dtype=np.int64)
-        while True:
-            parent = self._parents[rows, position]
-            moving = parent >= 0
-            if not moving.any():
-                return depths
-            depths += moving
-            position = np.where(moving, parent, position)
-
-    def _heights(self, depths: Integers) -> Integers:
-        """How far the subtree of each rank reaches below it."""
-        heights = np.zeros_like(depths)
-        for level in range(int(depths.max()), 0, -1):
-            tree, rank = np.nonzero(depths == level)
-            np.maximum.at(heights, (tree, self._parents[tree, rank]), heights[tree, rank] + 1)
-        return heights
 
     def _below(self, rank: int, trees: Integers, sources: Integers) -> npt.NDArray[np.bool_]:
         """bool[trees, sources]: the source lies in the subtree of `rank`."""

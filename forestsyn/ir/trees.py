@@ -24,6 +24,29 @@ from forestsyn.ir.schedule import Piece, Schedule
 _Integers = npt.NDArray[np.int64]
 
 
+def tree_depths(parents: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+    """int32[P, N]: edges between each rank and the root of each tree. Raises ValueError where one holds a cycle."""
+    rows = np.arange(len(parents))[:, None]
+    position = np.broadcast_to(np.arange(parents.shape[1]), parents.shape)
+    depths = np.zeros(parents.shape, dtype=np.int32)
+    for _ in range(parents.shape[1]):
+        above = parents[rows, position]
+        if (above < 0).all():
+            return depths
+        depths += above >= 0
+        position = np.where(above >= 0, above, position)
+    raise ValueError("a tree holds a cycle")
+
+
+def tree_heights(parents: npt.NDArray[np.integer], depths: npt.NDArray[np.integer]) -> _Integers:
+    """int64[P, N]: edges of the longest chain below each rank of each tree."""
+    heights = np.zeros(parents.shape, dtype=np.int64)
+    for depth in range(int(depths.max(initial=0)), 0, -1):
+        piece, rank = np.nonzero(depths == depth)
+        np.maximum.at(heights, (piece, parents[piece, rank]), heights[piece, rank] + 1)
+    return heights
+
+
 class Phase:
     """The transfers of all pieces in one direction; arrays of one entry per transfer.
 
@@ -38,7 +61,7 @@ class Phase:
         self.heights: _Integers = depths.max(axis=1, initial=0)
         self.piece, self.child = np.nonzero(parents >= 0)
         self.parent = parents[self.piece, self.child]
-        levels = _heights(parents, depths) if reduce else depths - 1 + base[:, None]
+        levels = tree_heights(parents, depths) if reduce else depths - 1 + base[:, None]
         self.level = levels[self.piece, self.child]
         self.source = self.child if reduce else self.parent
         self.destination = self.parent if reduce else self.child
@@ -79,29 +102,6 @@ def assemble_schedule(
         dependency_starts=starts,
         dependencies=dependencies,
     )
-
-
-def tree_depths(parents: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-    """int32[P, N]: edges between each rank and the root of each tree. Raises ValueError where one holds a cycle."""
-    rows = np.arange(len(parents))[:, None]
-    position = np.broadcast_to(np.arange(parents.shape[1]), parents.shape)
-    depths = np.zeros(parents.shape, dtype=np.int32)
-    for _ in range(parents.shape[1]):
-        above = parents[rows, position]
-        if (above < 0).all():
-            return depths
-        depths += above >= 0
-        position = np.where(above >= 0, above, position)
-    raise ValueError("a tree holds a cycle")
-
-
-def _heights(parents: _Integers, depths: _Integers) -> _Integers:
-    """int64[P, N]: edges of the longest chain below each rank of each tree."""
-    heights = np.zeros(parents.shape, dtype=np.int64)
-    for depth in range(int(depths.max(initial=0)), 0, -1):
-        piece, rank = np.nonzero(depths == depth)
-        np.maximum.at(heights, (piece, parents[piece, rank]), heights[piece, rank] + 1)
-    return heights
 
 
 def _dependencies(

@@ -16,6 +16,7 @@ import numpy as np
 
 from forestsyn.ir.forest import Direction, Forest
 from forestsyn.ir.topology import Topology
+from forestsyn.ir.trees import tree_depths
 from forestsyn.show.shapes import Label, Line, Picture, Rect, Shape, shifted, text_width
 from forestsyn.show.view import PhaseView
 
@@ -135,7 +136,7 @@ def _drawing(topology: Topology, forest: Forest, row: int, title: str, text: str
 def _branches(topology: Topology, forest: Forest, row: int) -> _Branch:
     """The tree from its root, built from the leaves up, since chains may be long."""
     parents = forest.parents[row].tolist()
-    depths = _depths(parents)
+    depths = tree_depths(forest.parents[row : row + 1])[0].tolist()
     children: dict[int, list[_Branch]] = {}
     whole = forest.rank_count <= WHOLE_TREE
     root = int(forest.roots[row])
@@ -155,21 +156,6 @@ def _branches(topology: Topology, forest: Forest, row: int) -> _Branch:
             return branch
         children.setdefault(parents[rank], []).append(branch)
     raise ValueError("the tree does not reach its root")
-
-
-def _depths(parents: Sequence[int]) -> list[int]:
-    depths = [-1] * len(parents)
-    for start in range(len(parents)):
-        path, rank = [], start
-        while depths[rank] < 0 and parents[rank] >= 0:
-            path.append(rank)
-            rank = parents[rank]
-        depth = max(depths[rank], 0)
-        depths[rank] = depth
-        for rank in reversed(path):
-            depth += 1
-            depths[rank] = depth
-    return depths
 
 
 def _merged(branches: Sequence[_Branch]) -> tuple[_Branch, ...]:
