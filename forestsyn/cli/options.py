@@ -22,6 +22,10 @@ _MOST_TREES = 1 << 20
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
+profile_option = click.option(
+    "--profile", "profile_spec", metavar="NAME|FILE", help="Costs of the machine.  [default: by topology]"
+)
+
 
 def topology_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add T, and the options that answer what a foreign file does not say; `import --help` lists those."""
@@ -112,6 +116,14 @@ def parse_root(text: str | None) -> int | str | None:
     if text is not None and _RANK.fullmatch(text):
         return int(text)
     return text
+
+
+def parse_byte_range(text: str, where: str) -> tuple[int, int]:
+    """Both ends of a range of sizes such as ``1K:16G``. Raises InputError."""
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise InputError(f"'{text}' is not a range of sizes", where=where, hint=f"write {where} 1K:16G")
+    return parse_bytes(low, where), parse_bytes(high, where)
 
 
 def parse_share(text: str, where: str) -> Fraction:

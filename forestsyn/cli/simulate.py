@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from forestsyn.cli.loading import load_timed
-from forestsyn.cli.options import json_option, parse_bytes, root_option
+from forestsyn.cli.options import json_option, parse_byte_range, parse_bytes, profile_option, root_option
 from forestsyn.cli.output import print_facts, print_json, print_table
 from forestsyn.cli.progress import progress
 from forestsyn.errors import InputError, VerificationError
@@ -23,7 +23,7 @@ _PATH_SHOWN = 12
 @click.option(
     "--size", "sizes", metavar="BYTES", required=True, help="Message size, several (1K,1M), or a range (1K:1G)."
 )
-@click.option("--profile", "profile_spec", metavar="NAME|FILE", help="Costs of the machine.  [default: by topology]")
+@profile_option
 @root_option
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Write a trace that Perfetto opens.")
 @click.option("--critical-path", is_flag=True, help="Print the chain of steps that the last size's time consists of.")
@@ -50,16 +50,17 @@ def simulate(
       forestsyn simulate allreduce.xml --topology dgx-a100:2 --size 1M --critical-path --trace trace.json
     """
     from forestsyn.backends.perfetto import emit_trace
-    from forestsyn.frontend.profiles import load_profile, profile_name_for
+    from forestsyn.frontend.profiles import choose_profile
     from forestsyn.pipeline.files import check_writable, write_file
-    from forestsyn.pipeline.simulate import read_program, simulate_file, simulate_summary
+    from forestsyn.pipeline.simulate import simulate_file, simulate_summary
+    from forestsyn.pipeline.verify_file import read_program
 
     wanted = parse_sizes(sizes)
     if trace is not None:
         check_writable(trace)
     with progress():
         topology, _ = load_timed(topology_spec)
-        profile = load_profile(profile_spec or profile_name_for(topology))
+        profile = choose_profile(topology, profile_spec)
         program = read_program(program_file)
         record = critical_path or trace is not None
         result = simulate_file(program, topology, profile, wanted, root=root, record=record)
@@ -83,7 +84,7 @@ def simulate(
 def parse_sizes(text: str) -> tuple[int, ...]:
     """``1M``, ``1K,64K`` or ``1K:1G`` (powers of two between the ends), ascending. Raises InputError."""
     if ":" in text:
-        low, high = (parse_bytes(end, "--size") for end in text.split(":", 1))
+        low, high = parse_byte_range(text, "--size")
         sizes = {1 << power for power in range(low.bit_length() - 1, high.bit_length()) if low <= 1 << power <= high}
     else:
         sizes = {parse_bytes(part, "--size") for part in text.split(",")}

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from forestsyn.cli.loading import load_timed
-from forestsyn.cli.options import collective_options, json_option, parse_bytes, topology_argument
+from forestsyn.cli.options import collective_options, json_option, parse_byte_range, profile_option, topology_argument
 from forestsyn.cli.output import STANDARD_OUTPUT, print_facts, print_json, print_table
 from forestsyn.cli.progress import progress
 from forestsyn.errors import InputError
@@ -28,7 +28,7 @@ from forestsyn.units import format_bytes
     help="The runtime that will read the files.",
 )
 @click.option("--out-of-place", is_flag=True, help="For calls with different send and receive buffers.")
-@click.option("--profile", "profile_spec", metavar="NAME|FILE", help="Costs of the machine.  [default: by topology]")
+@profile_option
 @click.option("--sizes", metavar="FROM:TO", default="1K:16G", show_default=True, help="Message sizes to tune for.")
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes that simulate.  [default: one per core]")
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep simulated times of other runs.")
@@ -65,7 +65,7 @@ def tune(
       forestsyn tune mi300x -c allgather --target rccl --sizes 64K:1G -o tuned/
       forestsyn tune my-cluster.yaml -c allreduce --profile my-profile.yaml --json
     """
-    from forestsyn.frontend.profiles import load_profile, profile_name_for
+    from forestsyn.frontend.profiles import choose_profile
     from forestsyn.ir.target import TARGETS
     from forestsyn.pipeline.times import cache_file
     from forestsyn.pipeline.tune import tune as tune_topology
@@ -74,11 +74,10 @@ def tune(
 
     if output == STANDARD_OUTPUT:
         raise InputError("several programs do not fit standard output", where="-o", hint="name a directory")
-    low, high = _parse_range(sizes)
-    wanted = tuned_sizes(low, high)
+    wanted = tuned_sizes(*parse_byte_range(sizes, "--sizes"))
     with progress() as observer:
         topology, loading = load_timed(topology_spec, observer)
-        profile = load_profile(profile_spec or profile_name_for(topology))
+        profile = choose_profile(topology, profile_spec)
         result = tune_topology(
             topology,
             collective,
@@ -98,13 +97,6 @@ def tune(
         print_json(summary)
     else:
         _print(summary)
-
-
-def _parse_range(text: str) -> tuple[int, int]:
-    low, _, high = text.partition(":")
-    if not high:
-        raise InputError(f"'{text}' is not a range of sizes", where="--sizes", hint="write --sizes 1K:16G")
-    return parse_bytes(low, "--sizes"), parse_bytes(high, "--sizes")
 
 
 def _print(summary: dict[str, Any]) -> None:

@@ -52,15 +52,20 @@ class Document(msgspec.Struct, frozen=True):
         return f"{self.source}:{marks.line}" if marks.line else self.source
 
 
-def read_text(path: Path) -> str:
-    """The text of a file of at most `MAXIMUM_BYTES`, as UTF-8. Raises InputError."""
+def read_bytes(path: Path, maximum: int) -> bytes:
+    """A file's bytes, at most one more than `maximum`, since a device may never end. Raises InputError."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAXIMUM_BYTES + 1)
+            return file.read(maximum + 1)
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror or error}", where=str(path)) from None
     except ValueError as error:  # a NUL in the name
         raise InputError(f"cannot read the file: {error}", where=repr(str(path))) from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of at most `MAXIMUM_BYTES`, as UTF-8. Raises InputError."""
+    data = read_bytes(path, MAXIMUM_BYTES)
     if len(data) > MAXIMUM_BYTES:
         raise InputError(f"the file is larger than {MAXIMUM_BYTES // 2**20} MiB", where=str(path))
     try:

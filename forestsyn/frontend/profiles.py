@@ -92,6 +92,11 @@ def load_profile(spec: str) -> Profile:
     return _shipped(spec).profile
 
 
+def choose_profile(topology: Topology, spec: str | None = None) -> Profile:
+    """The profile of `spec`, else the one that suits `topology`. Raises InputError."""
+    return load_profile(spec or profile_name_for(topology))
+
+
 def parse_profile(text: str, *, source: str) -> Profile:
     """The profile of `text`; `source` names it in messages. Raises InputError with file and line."""
     return _build(*_read(parse_document(text, source=source)))

@@ -34,32 +34,30 @@ _Run = Callable[[list[tuple[int, int]]], list[float]]
 
 
 def search_times(
-    programs: Sequence[Program],
-    topology: Topology,
-    profile: Profile,
+    timer: Timer,
     sizes: Sequence[int],
-    known: Times,
     *,
     baselines: Sequence[int],
     workers: int,
     progress: Callable[[str], None],
-) -> Times:
-    """Simulated µs by (candidate, size), with at every size the fastest that was found. known: earlier ones.
+) -> None:
+    """Fill `timer.times` such that at every size the fastest candidate that was found is among them.
 
     baselines: candidates of which the most promising are simulated everywhere, to be compared with.
     """
-    timer = Timer(programs, topology, profile, known)
     with _runner(timer, workers) as run:
-        _simulate([(candidate, sizes[0]) for candidate in range(len(programs))], timer, run)
+        _simulate([(candidate, sizes[0]) for candidate in range(len(timer.programs))], timer, run)
         search = _Search(timer, sizes[0], baselines)
         for number, size in enumerate(sizes):
             search.at(size, run)
             progress(f"{number + 1} of {len(sizes)} sizes tuned")
-    return timer.times
 
 
 class Timer:
-    """Simulates programs on demand, each translated once."""
+    """Simulates programs on demand, each translated once.
+
+    times: simulated µs by (candidate, size), at first `known`.
+    """
 
     def __init__(self, programs: Sequence[Program], topology: Topology, profile: Profile, known: Times) -> None:
         self.programs, self.topology, self.profile = programs, topology, profile

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from forestsyn.frontend.profiles import load_profile, profile_name_for
+from forestsyn.frontend.profiles import choose_profile
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.program import Program
 from forestsyn.ir.topology import Topology
@@ -57,12 +57,14 @@ def bound_curves(bound: BoundResult, sizes: Sequence[int]) -> tuple[Curve, ...]:
 
 def forest_curve(program: Program, topology: Topology) -> tuple[Curve, str]:
     """The simulated times of a program, and the name of the profile of costs that was used."""
-    name = profile_name_for(topology)
-    prepared = prepare(program, topology, load_profile(name))
+    profile = choose_profile(topology)
+    prepared = prepare(program, topology, profile)
     step = 2 if topology.rank_count <= _MANY_RANKS else 4
     sizes = tuple(1 << power for power in range(_FIRST, _LAST + 1, step))
     times = tuple(simulate(prepared, size).time_us for size in sizes)
-    return Curve(name="forest program, simulated", sizes=sizes, times_us=times, kind=CurveKind.CANDIDATE), name
+    return Curve(
+        name="forest program, simulated", sizes=sizes, times_us=times, kind=CurveKind.CANDIDATE
+    ), profile.name
 
 
 def tuned_curves(
@@ -76,7 +78,7 @@ def tuned_curves(
     observer: Observer | None = None,
 ) -> TunedCurves:
     """Tune for `sizes` and give the curves of what was chosen. Raises as `tune`."""
-    profile = load_profile(profile_name_for(topology))
+    profile = choose_profile(topology)
     result = tune(
         topology, collective, root, profile=profile, sizes=sizes, workers=workers, cache=cache, observer=observer
     )

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from forestsyn.errors import InputError
-from forestsyn.frontend.msccl_xml import parse_msccl_xml
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.profile import Profile
 from forestsyn.ir.program import Program
@@ -19,9 +16,6 @@ from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.bound import bound
 from forestsyn.pipeline.stages import Root
 from forestsyn.simulate import critical_path, prepare, simulate
-from forestsyn.verify.program import verify_program
-
-_BYTES_MAX = 1 << 27
 
 
 class SimulateResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -37,20 +31,6 @@ class SimulateResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     limit_algbw: Fraction | None
     runs: tuple[Simulation, ...]
     path: tuple[Activity, ...]
-
-
-def read_program(path: Path) -> Program:
-    """The program of an MSCCL XML file, verified. Raises InputError or VerificationError."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(_BYTES_MAX + 1)
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror or error}", where=str(path)) from error
-    read = parse_msccl_xml(data, source=str(path))
-    report = verify_program(read.program, source=read.source, findings=read.findings)
-    report.raise_if_rejected()
-    assert read.program is not None  # else the report rejects it
-    return read.program
 
 
 def simulate_file(

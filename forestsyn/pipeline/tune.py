@@ -130,17 +130,14 @@ def tune(
     number = {key: position for position, key in enumerate(keys)}
     known = {(number[key], size): time for (key, size), time in store.load(keys).items()}
     report = observer or (lambda stage, value: None)
-    times = search_times(
-        programs,
-        topology,
-        profile,
+    timer = Timer(programs, topology, profile, known)
+    search_times(
+        timer,
         sizes,
-        known,
         baselines=[number for number, candidate in enumerate(candidates) if candidate.algorithm.startswith("ring")],
         workers=workers,
         progress=lambda text: report(text, None),
     )
-    timer = Timer(programs, topology, profile, times)
     windows = _windows(candidates, sizes, timer, target, limits)
     stages.finish("simulations", timer.times)
     store.save({(keys[c], size): time for (c, size), time in timer.times.items() if (c, size) not in known})

@@ -12,6 +12,7 @@ from forestsyn.errors import InputError
 from forestsyn.frontend import msccl_xml, mscclpp_json
 from forestsyn.frontend.msccl_xml import parse_msccl_xml
 from forestsyn.frontend.mscclpp_json import parse_mscclpp_json
+from forestsyn.ir.program import Program
 from forestsyn.ir.target import MSCCLPP
 from forestsyn.verify import Report, verify_plan, verify_program
 
@@ -25,21 +26,43 @@ def verify_file(path: Path, *, target: str | None = None) -> Report:
 
     Raises InputError when the file cannot be read; whatever it holds gives a report.
     """
-    source = "standard input" if path == _STANDARD_INPUT else str(path)
-    try:
-        if path == _STANDARD_INPUT:
-            data, is_plan = _read(sys.stdin.buffer, target)
-        else:
-            with path.open("rb") as stream:
-                data, is_plan = _read(stream, target)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot read the file: {reason}", where=source) from error
+    source, data, is_plan = _read_file(path, target)
     if is_plan:
         found = parse_mscclpp_json(data, source=source)
         return verify_plan(found.plan, source=found.source, findings=found.findings)
     read = parse_msccl_xml(data, source=source)
     return verify_program(read.program, source=read.source, findings=read.findings, target=target)
+
+
+def read_program(path: Path) -> Program:
+    """The program of an MSCCL XML file, or of standard input, accepted by the verifier.
+
+    Raises InputError when it cannot be read or is a plan, VerificationError when it is rejected.
+    """
+    source, data, is_plan = _read_file(path, None)
+    if is_plan:
+        raise InputError(
+            "this is an execution plan of MSCCL++, expected MSCCL XML",
+            where=source,
+            hint="plans are not simulated yet; compile the collective with --target executor",
+        )
+    read = parse_msccl_xml(data, source=source)
+    verify_program(read.program, source=read.source, findings=read.findings).raise_if_rejected()
+    assert read.program is not None  # else the report rejects it
+    return read.program
+
+
+def _read_file(path: Path, target: str | None) -> tuple[str, bytes, bool]:
+    """What to call it in messages, the text, and whether it is a plan."""
+    source = "standard input" if path == _STANDARD_INPUT else str(path)
+    try:
+        if path == _STANDARD_INPUT:
+            return source, *_read(sys.stdin.buffer, target)
+        with path.open("rb") as stream:
+            return source, *_read(stream, target)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot read the file: {reason}", where=source) from error
 
 
 def _read(stream: BinaryIO, target: str | None) -> tuple[bytes, bool]:

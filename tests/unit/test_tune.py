@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forestsyn.frontend import load_topology
-from forestsyn.frontend.profiles import load_profile, profile_name_for
+from forestsyn.frontend.profiles import choose_profile
 from forestsyn.ir.collective import Collective
 from forestsyn.ir.target import TARGETS
 from forestsyn.pipeline.tune import TuneResult, tune, tuned_sizes
@@ -25,7 +25,7 @@ def tuned(machine: str, target: str, cache: Path | None = None, workers: int = 1
         topology,
         Collective.ALLREDUCE,
         target=TARGETS[target],
-        profile=load_profile(profile_name_for(topology)),
+        profile=choose_profile(topology),
         sizes=SIZES,
         workers=workers,
         cache=cache,

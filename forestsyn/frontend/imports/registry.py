@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from forestsyn.errors import InputError
+from forestsyn.frontend.document import read_bytes
 from forestsyn.frontend.imports.kinds import Found, Helper, HostTemplate, Options, Reader
 from forestsyn.frontend.imports.text import MAXIMUM_BYTES, decode_bytes
 
@@ -74,14 +75,7 @@ def recognize(source: SourceText, kind: str | None = None) -> Reader | None:
 
 def read_source(path: Path) -> SourceText:
     """The text of a foreign file, whatever its encoding. Raises InputError."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAXIMUM_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror or error}", where=str(path)) from None
-    except ValueError as error:  # a NUL in the name
-        raise InputError(f"cannot read the file: {error}", where=repr(str(path))) from None
-    return SourceText(str(path), decode_bytes(data, source=str(path)))
+    return SourceText(str(path), decode_bytes(read_bytes(path, MAXIMUM_BYTES), source=str(path)))
 
 
 def read_sources(
