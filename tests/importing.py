@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
 import msgspec
 import yaml
 
 from forestsyn.frontend import parse_topology
-from forestsyn.frontend.imports.kinds import Found, Options, Reader
+from forestsyn.frontend.imports.kinds import Found, Options, Question, Reader
 from forestsyn.ir.topology import Topology
+from tests.conftest import SHARED
+
+CORPUS = SHARED / "data" / "topologies"
 
 #: What is answered unless a test says otherwise, by option.
 USUAL_ANSWERS: dict[str, str | bool | int] = {
@@ -27,19 +33,12 @@ def ask_until_complete(
 
     Each option may be asked for once; at most three rounds are needed.
     """
-    given = options or Options()
-    asked: list[str] = []
-    for _ in range(4):
-        found = reader.read(text, source=source, options=given)
-        if not found.missing:
-            return found, asked
-        for question in found.missing:
-            assert question.option not in asked, f"{question.option} is asked for twice"
-            assert question.choices, f"{question.option} lists no choices"
-            asked.append(question.option)
-            name = question.option.removeprefix("--")
-            given = msgspec.structs.replace(given, **{name: answers.get(name, USUAL_ANSWERS[question.option])})
-    raise AssertionError("the reader keeps asking")
+
+    def answer(question: Question) -> tuple[str, str | bool | int]:
+        name = question.option.removeprefix("--")
+        return name, answers.get(name, USUAL_ANSWERS[question.option])
+
+    return _ask(reader, text, source, options or Options(), answer, rounds=3)
 
 
 def topology_of(found: Found) -> Topology:
@@ -66,8 +65,20 @@ FABRIC_ANSWERS: dict[str, tuple[str, str | int]] = {
 
 def complete_fabric(reader: Reader, text: str, *, source: str, options: Options) -> tuple[Found, list[str]]:
     """As `ask_until_complete`, for readers of fabrics, simulators and graphs."""
+    return _ask(reader, text, source, options, lambda question: FABRIC_ANSWERS[question.option], rounds=4)
+
+
+def _ask(
+    reader: Reader,
+    text: str,
+    source: str,
+    options: Options,
+    answer: Callable[[Question], tuple[str, str | bool | int]],
+    *,
+    rounds: int,
+) -> tuple[Found, list[str]]:
     asked: list[str] = []
-    for _ in range(5):
+    for _ in range(rounds + 1):
         found = reader.read(text, source=source, options=options)
         if not found.missing:
             return found, asked
@@ -75,6 +86,16 @@ def complete_fabric(reader: Reader, text: str, *, source: str, options: Options)
             assert question.option not in asked, f"{question.option} is asked for twice"
             assert question.choices, f"{question.option} lists no choices"
             asked.append(question.option)
-            field, value = FABRIC_ANSWERS[question.option]
+            field, value = answer(question)
             options = msgspec.structs.replace(options, **{field: value})
     raise AssertionError("the reader keeps asking")
+
+
+def corpus_files(folders: Iterable[str]) -> list[Path]:
+    """The files of folders of the corpus, in order."""
+    return [path for folder in folders for path in sorted((CORPUS / folder).glob("*")) if path.is_file()]
+
+
+def corpus_name(path: Path) -> str:
+    """Folder and file, to tell cases apart."""
+    return f"{path.parent.name}/{path.name}"

@@ -29,9 +29,8 @@ from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.bound import bound
 from forestsyn.pipeline.compile import compile_topology
 from tests.conftest import SHARED
-from tests.importing import ask_until_complete, topology_of
+from tests.importing import CORPUS, ask_until_complete, corpus_files, corpus_name, topology_of
 
-CORPUS = SHARED / "data" / "topologies"
 ORACLES = SHARED / "data" / "oracles"
 READERS: tuple[Reader, ...] = (NvidiaTopo(), NvidiaHelper(), RocmSmi(), AmdSmi(), NcclXml(), HwlocXml(), WordsOnly())
 FOLDERS = (
@@ -89,14 +88,6 @@ REFUSED = {
 pytestmark = pytest.mark.shared
 
 
-def _files() -> list[Path]:
-    return [path for folder in FOLDERS for path in sorted((CORPUS / folder).glob("*")) if path.is_file()]
-
-
-def _by_name(path: Path) -> str:
-    return f"{path.parent.name}/{path.name}"
-
-
 def _text(path: Path) -> str:
     return decode_bytes(path.read_bytes(), source=path.name)
 
@@ -118,12 +109,12 @@ def _topology(path: Path) -> tuple[Topology, list[str], tuple[str, ...]]:
     return topology_of(found), asked, found.notes
 
 
-_FILES = _files()
+_FILES = corpus_files(FOLDERS)
 _READABLE = [path for path in _FILES if path.name not in REFUSED]
 _MATRICES = [path for path in _READABLE if path.parent.name in ("nvidia_smi_topo", "issues")]
 
 
-@pytest.mark.parametrize("path", _READABLE, ids=_by_name)
+@pytest.mark.parametrize("path", _READABLE, ids=corpus_name)
 def test_files_read_once_their_questions_are_answered(path: Path) -> None:
     topology, asked, _ = _topology(path)
     assert len(asked) <= 4
@@ -131,14 +122,14 @@ def test_files_read_once_their_questions_are_answered(path: Path) -> None:
     assert result.inverse_rate > 0
 
 
-@pytest.mark.parametrize("path", _MATRICES, ids=_by_name)
+@pytest.mark.parametrize("path", _MATRICES, ids=corpus_name)
 def test_matrices_compile_to_a_verified_allreduce(path: Path) -> None:
     topology, _, _ = _topology(path)
     result = compile_topology(topology, Collective.ALLREDUCE)
     assert result.text.startswith("<algo"), "compile_topology verifies what it returns"
 
 
-@pytest.mark.parametrize("path", [path for path in _FILES if path.name in REFUSED], ids=_by_name)
+@pytest.mark.parametrize("path", [path for path in _FILES if path.name in REFUSED], ids=corpus_name)
 def test_refused_files_say_what_is_missing(path: Path) -> None:
     reader = _reader(path)
     assert reader is not None
@@ -276,16 +267,16 @@ def main() -> None:
         try:
             reader = _reader(path)
             if reader is None:
-                print(f"{_by_name(path)}\tnot recognized")
+                print(f"{corpus_name(path)}\tnot recognized")
                 continue
             topology, asked, notes = _topology(path)
             rate = bound(topology, Collective.ALLGATHER).inverse_rate
             print(
-                f"{_by_name(path)}\t{reader.kind}\tread\t{topology.rank_count} GPUs\t{rate} s/GB\t"
+                f"{corpus_name(path)}\t{reader.kind}\tread\t{topology.rank_count} GPUs\t{rate} s/GB\t"
                 f"asked {', '.join(asked) or 'nothing'}\t{len(notes)} notes"
             )
         except ForestsynError as error:
-            print(f"{_by_name(path)}\t{reader.kind if reader else ''}\trefused\t{error.message}")
+            print(f"{corpus_name(path)}\t{reader.kind if reader else ''}\trefused\t{error.message}")
 
 
 if __name__ == "__main__":

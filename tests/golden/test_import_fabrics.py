@@ -30,9 +30,8 @@ from forestsyn.ir.collective import Collective
 from forestsyn.ir.topology import Topology
 from forestsyn.pipeline.bound import bound
 from tests.conftest import SHARED
-from tests.importing import complete_fabric, topology_of
+from tests.importing import CORPUS, complete_fabric, corpus_files, corpus_name, topology_of
 
-CORPUS = SHARED / "data" / "topologies"
 ORACLE = SHARED / "data" / "oracles" / "fabric.tsv"
 FOLDERS = (
     *("ibnetdiscover", "slurm_topology", "slurm_topology_yaml", "topograph_model", "topograph_payload"),
@@ -49,14 +48,6 @@ REFUSED = {
 }
 
 pytestmark = pytest.mark.shared
-
-
-def _files() -> list[Path]:
-    return [path for folder in FOLDERS for path in sorted((CORPUS / folder).glob("*")) if path.is_file()]
-
-
-def _by_name(path: Path) -> str:
-    return f"{path.parent.name}/{path.name}"
 
 
 def _known(path: Path) -> tuple[Reader, SourceText]:
@@ -76,11 +67,11 @@ def _topology(path: Path) -> tuple[Topology, list[str]]:
     return topology, asked
 
 
-_FILES = _files()
+_FILES = corpus_files(FOLDERS)
 _READABLE = [path for path in _FILES if path.name not in REFUSED]
 
 
-@pytest.mark.parametrize("path", _READABLE, ids=_by_name)
+@pytest.mark.parametrize("path", _READABLE, ids=corpus_name)
 def test_files_read_once_their_questions_are_answered(path: Path) -> None:
     topology, asked = _topology(path)
     assert len(asked) <= 4
@@ -89,7 +80,7 @@ def test_files_read_once_their_questions_are_answered(path: Path) -> None:
         assert bound(topology, Collective.ALLGATHER).inverse_rate > 0
 
 
-@pytest.mark.parametrize("path", [path for path in _FILES if path.name in REFUSED], ids=_by_name)
+@pytest.mark.parametrize("path", [path for path in _FILES if path.name in REFUSED], ids=corpus_name)
 def test_refused_files_say_what_is_missing(path: Path) -> None:
     reader, source = _known(path)
     with pytest.raises(InputError, match=re.escape(REFUSED[path.name])) as caught:
@@ -198,11 +189,11 @@ def main() -> None:
             reader, _ = _known(path)
             topology, asked = _topology(path)
             print(
-                f"{_by_name(path)}\t{reader.kind}\tread\t{topology.rank_count} GPUs\t{len(topology.links)} links\t"
+                f"{corpus_name(path)}\t{reader.kind}\tread\t{topology.rank_count} GPUs\t{len(topology.links)} links\t"
                 f"asked {', '.join(asked) or 'nothing'}"
             )
         except ForestsynError as error:
-            print(f"{_by_name(path)}\t{reader.kind}\trefused\t{error.message}")
+            print(f"{corpus_name(path)}\t{reader.kind}\trefused\t{error.message}")
 
 
 if __name__ == "__main__":
