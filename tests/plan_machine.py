@@ -1,7 +1,8 @@
 """Executes plans with numbers, in random order: slow and obvious, and sharing no code with the verifier.
 
-Each threadblock is two threads that do every other cell of each operation and meet at `nop` only. Ports work through
-their queues some time later. Ranks start their next call as soon as they have ended one, whatever the others do; then
+Each threadblock is two threads that do every other cell of each operation and meet at `nop` and barriers only. What
+goes through a switch arrives some time later, and `signal` alone makes sure that it has. Ports work through their
+queues some time later. Ranks start their next call as soon as they have ended one, whatever the others do; then
 their callers put other numbers into the input and spoil the output. Some actors are slow, others in each run.
 """
 
@@ -19,13 +20,20 @@ from forestsyn.ir.program import Buffer
 
 WIDTH = 2
 _SPOILED = -1
-_REMOTE_PACKETS = {Op.PUT_PACKETS, Op.READ_PUT_PACKETS, Op.REDUCE_SEND_PACKETS, Op.REDUCE_COPY_SEND_PACKETS}
+_REMOTE_PACKETS = {
+    Op.GROUP_STORE_PACKETS,
+    Op.PUT_PACKETS,
+    Op.READ_PUT_PACKETS,
+    Op.REDUCE_SEND_PACKETS,
+    Op.REDUCE_COPY_SEND_PACKETS,
+}
 _SUMS_OF_PACKETS = {
     Op.REDUCE_PACKETS,
     Op.REDUCE_SEND_PACKETS,
     Op.REDUCE_COPY_PACKETS,
     Op.REDUCE_COPY_SEND_PACKETS,
 }
+_SWITCHED = {Op.GROUP_LOAD_REDUCE_STORE, Op.GROUP_STORE, Op.GROUP_STORE_PACKETS}
 Task = Iterator[bool]  # yields whether it came further; ends when it is done
 
 
@@ -52,6 +60,8 @@ class _Execution:
         self.signals: dict[tuple[int, str, int], int] = {}
         self.expected: dict[tuple[int, str, int], int] = {}
         self.queues: dict[tuple[int, int], deque[Callable[[], None]]] = {}
+        self.stores: list[deque[Callable[[], None]]] = [deque() for _ in plan.gpus]  # on their way through a switch
+        self.barriers: dict[tuple[int, int], int] = {}
         self.wrong: str | None = None
 
     def run(self) -> str | None:
@@ -59,7 +69,8 @@ class _Execution:
         for rank, gpu in enumerate(self.plan.gpus):
             for number in range(sum(len(c.connected_to) for c in gpu.channels if c.channel_type == "port")):
                 self.queues[rank, number] = deque()
-                actors["port", rank, number] = self._port(rank, number)
+                actors["port", rank, number] = self._drain(self.queues[rank, number])
+            actors["switch", rank] = self._drain(self.stores[rank])
         running = set(range(self.ranks))
         slow = {actor for actor in actors if self.random.random() < 0.3}
         patience = 0
@@ -91,10 +102,10 @@ class _Execution:
                 if step is None:
                     threads.pop(at)
                 yield step is not False
+            self._arrive(rank)  # whatever a kernel wrote is there when it has ended
             self._check(rank, call)
 
-    def _port(self, rank: int, number: int) -> Task:
-        queue = self.queues[rank, number]
+    def _drain(self, queue: deque[Callable[[], None]]) -> Task:
         while True:
             if queue:
                 queue[0]()
@@ -114,6 +125,13 @@ class _Execution:
         for step in self.plan.gpus[rank].blocks[block].steps:
             through_port = step.channel_type is ChannelType.PORT
             if step.operation is Op.SYNC:
+                met += WIDTH
+                yield from self._meet(meeting, met)
+            elif step.operation is Op.BARRIER:
+                met += WIDTH
+                yield from self._meet(meeting, met)
+                if thread == 0:
+                    yield from self._barrier(rank, step)
                 met += WIDTH
                 yield from self._meet(meeting, met)
             elif step.operation in (Op.SIGNAL, Op.RELAXED_SIGNAL, Op.WAIT, Op.RELAXED_WAIT, Op.FLUSH):
@@ -136,12 +154,26 @@ class _Execution:
         while meeting[0] < target:
             yield False
 
+    def _barrier(self, rank: int, step: PlanStep) -> Task:
+        assert step.barrier_id is not None
+        assert step.threadblock_count is not None
+        name = (rank, step.barrier_id)
+        self.barriers[name] = ticket = self.barriers.get(name, 0) + 1
+        while self.barriers[name] < -(-ticket // step.threadblock_count) * step.threadblock_count:
+            yield False
+
+    def _arrive(self, rank: int) -> None:
+        while self.stores[rank]:
+            self.stores[rank].popleft()()
+
     def _notify(self, rank: int, block: int, step: PlanStep, thread: int) -> Task:
         assert step.channel_type is not None
         count = len(step.destinations) if step.operation is Op.FLUSH else len(step.channel_ids)
         for place in range(thread, count, WIDTH):
             number = self._channel(rank, block, step, place)
             way = str(step.channel_type)
+            if step.operation is Op.SIGNAL:
+                self._arrive(rank)
             if step.operation is Op.FLUSH:
                 yield from self._flush(rank, number)
             elif step.operation in (Op.WAIT, Op.RELAXED_WAIT):
@@ -196,48 +228,76 @@ class _Execution:
             pairs = [(step.sources, step.destinations)]
         call = self.call[rank]
         for sources, destinations in pairs:
-            reads = [self._own(rank, item, step, self._reads_packets(step, n)) for n, item in enumerate(sources)]
-            writes = [self._target(rank, block, item, step, n) for n, item in enumerate(destinations)]
-            cells = len(reads[0][1]) // (2 if reads[0][0] else 1)
+            reads = [place for n, item in enumerate(sources) for place in self._sources(rank, block, item, step, n)]
+            writes = [
+                place for n, item in enumerate(destinations) for place in self._targets(rank, block, item, step, n)
+            ]
+            cells = len(reads[0][2]) // (2 if reads[0][0] else 1)
             for cell in range(thread, cells, WIDTH):
                 total = 0
-                for packets, places, buffer in reads:
+                for packets, owner, places, buffer in reads:
                     if packets:
                         while not self._is_packet(rank, places[2 * cell]):
                             yield False
-                        total += self._memory(rank, buffer, call)[places[2 * cell]][1]  # type: ignore[index]
+                        total += self._memory(owner, buffer, call)[places[2 * cell]][1]  # type: ignore[index]
                     else:
-                        total += self._memory(rank, buffer, call)[places[cell]]  # type: ignore[operator]
+                        total += self._memory(owner, buffer, call)[places[cell]]  # type: ignore[operator]
                 for packets, owner, places, buffer in writes:
-                    memory = self._memory(owner, buffer, call)
-                    if packets:
-                        memory[places[2 * cell]] = memory[places[2 * cell + 1]] = (call, total)
+                    at = places[2 * cell : 2 * cell + 2] if packets else places[cell : cell + 1]
+                    value = (call, total) if packets else total
+                    store = partial(self._store, self._memory(owner, buffer, call), at, value)
+                    if step.operation in _SWITCHED:
+                        self.stores[rank].append(store)
                     else:
-                        memory[places[cell]] = total
+                        store()
                 yield True
+
+    def _store(self, memory: list[object], places: range, value: object) -> None:
+        for place in places:
+            memory[place] = value
 
     # Places.
 
     def _reads_packets(self, step: PlanStep, number: int) -> bool:
         if step.operation in _SUMS_OF_PACKETS:
             return number > 0
-        return step.operation in (Op.READ_PUT_PACKETS, Op.UNPACK_PACKETS)
+        return step.operation in (Op.READ_PUT_PACKETS, Op.UNPACK_PACKETS, Op.GROUP_STORE_PACKETS)
 
-    def _own(self, rank: int, item: BufferRange, step: PlanStep, packets: bool) -> tuple[bool, range, Buffer]:
-        assert item.buffer is not None
-        return packets, self._range(rank, item.buffer, item, step, packets=packets), item.buffer
-
-    def _target(
+    def _sources(
         self, rank: int, block: int, item: BufferRange, step: PlanStep, number: int
-    ) -> tuple[bool, int, range, Buffer]:
-        if item.remote is None:
-            assert item.buffer is not None
+    ) -> list[tuple[bool, int, range, Buffer]]:
+        packets = self._reads_packets(step, number)
+        return [
+            (packets, owner, self._range(owner, buffer, item, step, packets=packets), buffer)
+            for owner, buffer in self._owners(rank, block, item, step)
+        ]
+
+    def _targets(
+        self, rank: int, block: int, item: BufferRange, step: PlanStep, number: int
+    ) -> list[tuple[bool, int, range, Buffer]]:
+        if item.buffer is not None:
             copied = step.operation in (Op.REDUCE_COPY_PACKETS, Op.REDUCE_COPY_SEND_PACKETS) and number == 1
             packets = copied or step.operation is Op.COPY_PACKETS
-            return packets, rank, self._range(rank, item.buffer, item, step, packets=packets), item.buffer
-        owner, buffer = self._remote(rank, block, step, item)
-        packets = step.operation in _REMOTE_PACKETS
-        return packets, owner, self._range(owner, buffer, item, step, packets=packets), buffer
+        else:
+            packets = step.operation in _REMOTE_PACKETS
+        return [
+            (packets, owner, self._range(owner, buffer, item, step, packets=packets), buffer)
+            for owner, buffer in self._owners(rank, block, item, step)
+        ]
+
+    def _owners(self, rank: int, block: int, item: BufferRange, step: PlanStep) -> list[tuple[int, Buffer]]:
+        """Whose buffers a range means: its own, a peer's, or those of all ranks of a switch."""
+        if item.buffer is not None:
+            return [(rank, item.buffer)]
+        if item.remote is not None:
+            return [self._remote(rank, block, step, item)]
+        gpu = self.plan.gpus[rank]
+        groups = [(own.buffer, group.ranks) for own in gpu.channels for group in own.rank_groups]
+        ids = [c.channel_ids for c in gpu.blocks[block].channels if c.channel_type == "switch"]
+        assert item.switch is not None
+        buffer, ranks = groups[ids[0][item.switch]]
+        assert buffer is not None
+        return [(owner, buffer) for owner in ranks]
 
     def _range(self, rank: int, buffer: Buffer | None, item: BufferRange, step: PlanStep, *, packets: bool) -> range:
         begin, length = item.index * self.cells, item.size * self.cells

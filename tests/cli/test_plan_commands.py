@@ -57,7 +57,7 @@ def test_files_of_the_other_kind_are_told(run: Run, tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_refused(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    outcome = run("compile", "full:18", "--target", "mscclpp", "-o", path)
+    outcome = run("compile", "full:4", "--target", "mscclpp", "--min-bytes", "5G", "-o", path)
     assert outcome.code == 4
-    assert "--max-peers" in outcome.err
+    assert "--max-bytes" in outcome.err
     assert not path.exists()

@@ -1,12 +1,14 @@
-"""A threadblock in the making: its operations, and the channels and remote buffers that they use.
+"""What one rank does for a group of pieces, in the making: its threadblocks' operations, channels and remote buffers.
 
 Operations of a threadblock are not kept together by anything but `nop`. A draft knows what happened since the last
-one and puts one in front of an operation that needs it.
+one and puts one in front of an operation that needs it. A rank with more peers than one threadblock holds spreads
+them over several, its lanes; there a barrier of all lanes takes the place of the `nop`, so that the lanes together
+keep the order that one threadblock would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from forestsyn.ir.plan import BufferRange, ChannelType, PlanOperation, PlanStep
@@ -17,47 +19,77 @@ CHANNELS_PER_STEP = 8
 
 Remote = tuple[int, Buffer]
 Move = tuple[BufferRange, BufferRange, int]  # own source, destination in a buffer of the rank, rank
+Group = tuple[Buffer, tuple[int, ...]]  # a switch channel: the buffer of the ranks that it joins
 _Item = TypeVar("_Item")
+
+
+class Lane:
+    """One threadblock. peers: for each type of channel the ranks at its other ends; remotes: likewise the remote
+    buffers. groups: its switch channels."""
+
+    def __init__(self) -> None:
+        self.steps: list[PlanStep] = []
+        self.peers: dict[ChannelType, list[int]] = {ChannelType.MEMORY: [], ChannelType.PORT: []}
+        self.remotes: dict[ChannelType, list[Remote]] = {ChannelType.MEMORY: [], ChannelType.PORT: []}
+        self.groups: list[Group] = []
 
 
 class Draft:
     """The operations of one rank for one group of pieces, the same for every share of the data.
 
-    peers: for each type of channel the ranks at its other ends; remotes: likewise the remote buffers.
+    lane_of: the lane of each peer, 0 where it is not named. Barriers have no number yet.
     """
 
-    def __init__(self, rank: int, ports: frozenset[tuple[int, int]]) -> None:
+    def __init__(
+        self, rank: int, ports: frozenset[tuple[int, int]], lane_of: Mapping[int, int] | None = None
+    ) -> None:
         self.rank = rank
-        self.steps: list[PlanStep] = []
-        self.peers: dict[ChannelType, list[int]] = {ChannelType.MEMORY: [], ChannelType.PORT: []}
-        self.remotes: dict[ChannelType, list[Remote]] = {ChannelType.MEMORY: [], ChannelType.PORT: []}
         self._ports = ports
+        self._lane_of = lane_of or {}
+        self.lanes = [Lane() for _ in range(1 + max(self._lane_of.values(), default=0))]
         self._unsynced = False
 
     def way(self, peer: int) -> ChannelType:
         """The type of the channel to `peer`."""
         return ChannelType.PORT if (self.rank, peer) in self._ports else ChannelType.MEMORY
 
+    def lane(self, peer: int) -> int:
+        """The lane that deals with `peer`."""
+        return self._lane_of.get(peer, 0)
+
+    def any_lane(self, number: int) -> int:
+        """A lane for what needs no peer, in turn."""
+        return number % len(self.lanes)
+
     def channel(self, peer: int) -> int:
         """The threadblock's number of the channel to `peer`."""
-        return _number(self.peers[self.way(peer)], peer)
+        return _number(self.lanes[self.lane(peer)].peers[self.way(peer)], peer)
 
     def remote(self, peer: int, place: BufferRange) -> BufferRange:
-        """`place`, a range of a buffer of `peer`, as this threadblock names it."""
+        """`place`, a range of a buffer of `peer`, as the threadblock of its lane names it."""
         assert place.buffer is not None, "a landing is a range of an own buffer of the peer"
-        number = _number(self.remotes[self.way(peer)], (peer, place.buffer))
+        number = _number(self.lanes[self.lane(peer)].remotes[self.way(peer)], (peer, place.buffer))
         return BufferRange(remote=number, index=place.index, size=place.size)
 
-    def add(self, step: PlanStep) -> None:
+    def switched(self, group: Group, index: int, size: int, lane: int = 0) -> BufferRange:
+        """A range of the buffers that a switch channel joins."""
+        return BufferRange(switch=_number(self.lanes[lane].groups, group), index=index, size=size)
+
+    def add(self, step: PlanStep, lane: int = 0) -> None:
         """Append an operation."""
-        self.steps.append(step)
+        self.lanes[lane].steps.append(step)
         self._unsynced = True
 
     def sync(self) -> None:
         """What follows needs what came before to be finished by all threads."""
-        if self._unsynced:
-            self.steps.append(PlanStep(operation=PlanOperation.SYNC))
-            self._unsynced = False
+        if not self._unsynced:
+            return
+        self._unsynced = False
+        if len(self.lanes) == 1:
+            self.lanes[0].steps.append(PlanStep(operation=PlanOperation.SYNC))
+            return
+        for lane in self.lanes:
+            lane.steps.append(PlanStep(operation=PlanOperation.BARRIER, threadblock_count=len(self.lanes)))
 
     def meet(self, sources: Iterable[int], destinations: Iterable[int]) -> None:
         """Tell the `sources` that this rank has begun, and wait for the `destinations` to have.
@@ -73,9 +105,10 @@ class Draft:
 
     def notify(self, operation: PlanOperation, way: ChannelType, peers: Sequence[int]) -> None:
         """Signal the peers, or wait for them, each once for every time it stands in the list."""
-        for batch in batches(peers, key=lambda peer: peer):
-            channels = tuple(self.channel(peer) for peer in batch)
-            self.add(PlanStep(operation=operation, channel_type=way, channel_ids=channels))
+        for lane, own in self._by_lane(peers, key=lambda peer: peer):
+            for batch in batches(own, key=lambda peer: peer):
+                channels = tuple(self.channel(peer) for peer in batch)
+                self.add(PlanStep(operation=operation, channel_type=way, channel_ids=channels), lane)
 
     def flush(self, peers: Iterable[int]) -> None:
         """Wait until the ports to `peers` have read what they were asked to send.
@@ -83,15 +116,17 @@ class Draft:
         The kernel counts the destinations of a flush, not its channels, and touches neither.
         """
         untouched = BufferRange(buffer=Buffer.OUTPUT, index=0, size=1)
-        for batch in batches(list(peers)):
-            self.add(
-                PlanStep(
-                    operation=PlanOperation.FLUSH,
-                    destinations=(untouched,) * len(batch),
-                    channel_type=ChannelType.PORT,
-                    channel_ids=tuple(self.channel(peer) for peer in batch),
+        for lane, own in self._by_lane(list(peers), key=lambda peer: peer):
+            for batch in batches(own):
+                self.add(
+                    PlanStep(
+                        operation=PlanOperation.FLUSH,
+                        destinations=(untouched,) * len(batch),
+                        channel_type=ChannelType.PORT,
+                        channel_ids=tuple(self.channel(peer) for peer in batch),
+                    ),
+                    lane,
                 )
-            )
 
     def put(self, operation: PlanOperation, way: ChannelType, moves: Sequence[Move], *, distinct: bool) -> None:
         """Copy each source to its destination; with `distinct`, channels are named and stand once in an operation.
@@ -99,20 +134,29 @@ class Draft:
         The kernel takes the buffer of the first source for all of one operation over memory channels.
         """
         for buffer in dict.fromkeys(source.buffer for source, _, _ in moves):
-            own = [move for move in moves if move[0].buffer is buffer]
-            rounds = batches(own, key=lambda move: move[2]) if distinct else batches(own)
-            for number, batch in enumerate(rounds):
-                if distinct and number:
-                    self.sync()  # two requests on one channel must not overtake each other
-                self.add(
-                    PlanStep(
-                        operation=operation,
-                        sources=tuple(source for source, _, _ in batch),
-                        destinations=tuple(self.remote(peer, place) for _, place, peer in batch),
-                        channel_type=way,
-                        channel_ids=tuple(self.channel(peer) for _, _, peer in batch) if distinct else (),
+            alike = [move for move in moves if move[0].buffer is buffer]
+            for lane, own in self._by_lane(alike, key=lambda move: move[2]):
+                rounds = batches(own, key=lambda move: move[2]) if distinct else batches(own)
+                for number, batch in enumerate(rounds):
+                    if distinct and number:
+                        self.sync()  # two requests on one channel must not overtake each other
+                    self.add(
+                        PlanStep(
+                            operation=operation,
+                            sources=tuple(source for source, _, _ in batch),
+                            destinations=tuple(self.remote(peer, place) for _, place, peer in batch),
+                            channel_type=way,
+                            channel_ids=tuple(self.channel(peer) for _, _, peer in batch) if distinct else (),
+                        ),
+                        lane,
                     )
-                )
+
+    def _by_lane(self, items: Sequence[_Item], key: Callable[[_Item], int]) -> list[tuple[int, list[_Item]]]:
+        """The items of each lane that has some; `key` gives the peer."""
+        found: dict[int, list[_Item]] = {}
+        for item in items:
+            found.setdefault(self.lane(key(item)), []).append(item)
+        return sorted(found.items())
 
 
 def batches(items: Sequence[_Item], key: Callable[[_Item], Hashable] | None = None) -> list[list[_Item]]:

@@ -26,10 +26,9 @@ def needs_meeting(collective: Collective) -> bool:
     return collective.rooted
 
 
-def draft_packets(events: RankEvents, storage: Storage, ports: frozenset[tuple[int, int]]) -> Draft:
-    """The threadblock of `events`. ports: the pairs of ranks that a port joins."""
-    writer = _Writer(events, storage, ports)
-    draft = writer.draft
+def draft_packets(events: RankEvents, storage: Storage, draft: Draft) -> Draft:
+    """Fills `draft`, empty so far, with the operations of `events`."""
+    writer = _Writer(events, storage, draft)
     for peer in sorted({*events.sources, *events.destinations}):
         draft.channel(peer)
     if needs_meeting(storage.collective):
@@ -47,8 +46,8 @@ def draft_packets(events: RankEvents, storage: Storage, ports: frozenset[tuple[i
 
 
 class _Writer:
-    def __init__(self, events: RankEvents, storage: Storage, ports: frozenset[tuple[int, int]]) -> None:
-        self.draft = Draft(events.rank, ports)
+    def __init__(self, events: RankEvents, storage: Storage, draft: Draft) -> None:
+        self.draft = draft
         self.rank = events.rank
         self.storage = storage
         #: Of each piece: its value as plain data, the same as packets, and packets that must be added.
@@ -62,7 +61,10 @@ class _Writer:
 
     def send(self, piece: int, departures: list[Transfer]) -> None:
         """All copies of one piece that leave at one level."""
+        if len(self.draft.lanes) > 1:
+            self.draft.sync()  # another lane may have made what this one sends
         memory = [item for item in departures if self.draft.way(item.destination) is _MEMORY]
+        memory.sort(key=lambda item: self.draft.lane(item.destination))
         through_port = [item for item in departures if self.draft.way(item.destination) is _PORT]
         if self.pending.get(piece):
             memory = memory[self._add_up(piece, memory, packed=bool(through_port)) :]
@@ -92,14 +94,15 @@ class _Writer:
         self.draft.sync()
         for piece, item in self.pieces.items():
             result = self.storage.result(self.rank, item.first, item.count)
+            lane = self.draft.any_lane(piece)
             if not self.storage.keeps(self.rank, item.root):
                 continue
             if self.pending.get(piece):
                 self._add_up(piece, [], packed=False)
             elif piece in self.packed and piece not in self.plain:
-                self._step(PlanOperation.UNPACK_PACKETS, (self.packed[piece],), (result,))
+                self._step(PlanOperation.UNPACK_PACKETS, (self.packed[piece],), (result,), lane)
             elif not self.storage.collective.reduces and self._value(piece) != result:
-                self._step(PlanOperation.COPY, (self._value(piece),), (result,))
+                self._step(PlanOperation.COPY, (self._value(piece),), (result,), lane)
 
     def _add_up(self, piece: int, leaving: list[Transfer], *, packed: bool) -> int:
         """Adds the packets of a piece and sends the sum to the first of `leaving`, as many as is returned."""
@@ -111,16 +114,24 @@ class _Writer:
             else self.storage.take_plain_scratch(self.rank, item.count)
         )
         rounds = batches(self.pending.pop(piece))
-        sent = leaving[:CHANNELS_PER_STEP]
+        lane = self.draft.lane(leaving[0].destination) if leaving else self.draft.any_lane(piece)
+        sent = [other for other in leaving if self.draft.lane(other.destination) == lane][:CHANNELS_PER_STEP]
         for number, batch in enumerate(rounds):
             last = number == len(rounds) - 1
             if number:
                 self.draft.sync()
-            self._sum(piece, batch, target, sent if last else [], packed=packed and last)
+            self._sum(piece, batch, target, sent if last else [], lane, packed=packed and last)
         return len(sent)
 
     def _sum(
-        self, piece: int, terms: list[BufferRange], target: BufferRange, leaving: list[Transfer], *, packed: bool
+        self,
+        piece: int,
+        terms: list[BufferRange],
+        target: BufferRange,
+        leaving: list[Transfer],
+        lane: int,
+        *,
+        packed: bool,
     ) -> None:
         destinations = [target]
         if packed:
@@ -133,9 +144,8 @@ class _Writer:
             (True, True): PlanOperation.REDUCE_COPY_SEND_PACKETS,
         }[packed, bool(leaving)]
         remotes = [self.draft.remote(item.destination, self.storage.landing(item)) for item in leaving]
-        self._step(
-            operation, (self._value(piece), *terms), (*destinations, *remotes), memory=bool(leaving), adds=True
-        )
+        sources = (self._value(piece), *terms)
+        self._step(operation, sources, (*destinations, *remotes), lane, memory=bool(leaving), adds=True)
         self.plain[piece] = target
 
     def _pack(self, piece: int) -> None:
@@ -143,27 +153,31 @@ class _Writer:
         if piece not in self.packed:
             self.plain[piece] = self._value(piece)
             self.packed[piece] = self.storage.take_scratch(self.rank, self.pieces[piece].count)
-            self._step(PlanOperation.COPY_PACKETS, (self._value(piece),), (self.packed[piece],))
+            lane = self.draft.any_lane(piece)
+            self._step(PlanOperation.COPY_PACKETS, (self._value(piece),), (self.packed[piece],), lane)
 
     def _pass_on(self, way: ChannelType, piece: int, departures: list[Transfer]) -> None:
-        for batch in batches(departures, key=lambda item: item.destination):
-            self.draft.add(
-                PlanStep(
+        for lane in range(len(self.draft.lanes)):
+            own = [item for item in departures if self.draft.lane(item.destination) == lane]
+            for batch in batches(own, key=lambda item: item.destination):
+                peers = [item.destination for item in batch]
+                step = PlanStep(
                     operation=PlanOperation.READ_PUT_PACKETS,
                     sources=(self.packed[piece],),
                     destinations=tuple(
                         self.draft.remote(item.destination, self.storage.landing(item)) for item in batch
                     ),
                     channel_type=way,
-                    channel_ids=tuple(self.draft.channel(item.destination) for item in batch) if way is _PORT else (),
+                    channel_ids=tuple(self.draft.channel(peer) for peer in peers) if way is _PORT else (),
                 )
-            )
+                self.draft.add(step, lane)
 
     def _step(
         self,
         operation: PlanOperation,
         sources: tuple[BufferRange, ...],
         destinations: tuple[BufferRange, ...],
+        lane: int,
         *,
         memory: bool = False,
         adds: bool = False,
@@ -175,7 +189,8 @@ class _Writer:
                 destinations=destinations,
                 channel_type=_MEMORY if memory else None,
                 reduce_op="sum" if adds else None,
-            )
+            ),
+            lane,
         )
 
     def _value(self, piece: int) -> BufferRange:

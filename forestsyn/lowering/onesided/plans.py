@@ -4,44 +4,37 @@ Problem. A threadblock of MSCCL++ holds few operations (64), channels and remote
 at a limited rate, and its operations work on whole chunks, one after the other.
 
 Method. The pieces are dealt out to groups, about as few as the limits allow. A group has one threadblock on each
-rank, which does everything that the rank does for those pieces, in the order of `events`. That threadblock is then
-repeated: of G groups, S = ⌊threadblocks / G⌋ copies work on one S-th of every chunk each. All data of one share
-stay in the threadblocks of that group and share, on all ranks, each with channels of its own; so threadblocks of a
-rank share nothing, and neither barriers nor semaphores are needed.
+rank, which does everything that the rank does for those pieces, in the order of `events`. Where even a group of one
+piece has too many peers for a threadblock, ranks spread them over several, with barriers (`lanes`). All threadblocks
+of a group are then repeated: where the groups take B of a rank's threadblocks, S = ⌊threadblocks / B⌋ copies work on
+one S-th of every chunk each. All data of one share stay in the threadblocks of that group and share, on all ranks,
+each with channels of its own; so groups and shares of a rank share nothing.
 
-Guarantee. No deadlock: `events`. Calls may follow one another on the same buffers: `simple` and `packets`. Every
-transfer of the schedule crosses its link once, with the bytes that the schedule says.
+Guarantee. No deadlock: `events`; barriers only make the lanes of a rank follow the order that one threadblock would.
+Calls may follow one another on the same buffers: `simple` and `packets`. Every transfer of the schedule crosses its
+link once, with the bytes that the schedule says.
 
 Complexity. O(transfers) for each number of groups that is tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from fractions import Fraction
 
 import msgspec
 
 from forestsyn.errors import UnsupportedError
 from forestsyn.ir.collective import Collective
-from forestsyn.ir.plan import (
-    BlockBuffers,
-    BlockChannels,
-    ChannelType,
-    GpuChannels,
-    GroupShare,
-    Plan,
-    PlanBlock,
-    PlanGpu,
-    PlanStep,
-    RemoteBuffer,
-)
+from forestsyn.ir.plan import Plan
 from forestsyn.ir.program import Protocol
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import MSCCLPP
+from forestsyn.lowering.onesided.assembly import assemble
 from forestsyn.lowering.onesided.draft import Draft
-from forestsyn.lowering.onesided.events import list_transfers, rank_events
-from forestsyn.lowering.onesided.limits import check_limits, excess
+from forestsyn.lowering.onesided.events import RankEvents, list_transfers, rank_events
+from forestsyn.lowering.onesided.lanes import event_buffers, spread_peers
+from forestsyn.lowering.onesided.limits import check_limits, count_shares, excess
 from forestsyn.lowering.onesided.packets import draft_packets, needs_meeting
 from forestsyn.lowering.onesided.simple import draft_simple
 from forestsyn.lowering.onesided.storage import Storage
@@ -51,7 +44,6 @@ from forestsyn.lowering.onesided.window import choose_window
 THREADBLOCKS = 24
 THREADBLOCKS_WITH_PACKETS = 8
 
-_WAYS = (ChannelType.MEMORY, ChannelType.PORT)
 _SPELLING = {Collective.REDUCE_SCATTER: "reducescatter"}
 
 
@@ -74,22 +66,39 @@ def lower_plan(
     Raises UnsupportedError, naming rank, limit and value, when no such plan is within the limits.
     """
     packets = _uses_packets(protocol)
-    groups, storage, drafts = _draft(schedule, ports, out_of_place=out_of_place, packets=packets)
-    wanted = threadblocks or (THREADBLOCKS_WITH_PACKETS if packets else THREADBLOCKS)
-    shares = max(1, wanted // groups)
-    meets = not packets or needs_meeting(schedule.collective)
+    storage, drafts = _draft(schedule, ports, out_of_place=out_of_place, packets=packets)
+    return finish_plan(
+        drafts,
+        storage,
+        protocol=protocol,
+        name=name,
+        threadblocks=threadblocks or (THREADBLOCKS_WITH_PACKETS if packets else THREADBLOCKS),
+        window=(minimum_bytes, maximum_bytes),
+    )
+
+
+def finish_plan(
+    drafts: Sequence[Sequence[Draft]],
+    storage: Storage,
+    *,
+    protocol: Protocol,
+    name: str,
+    threadblocks: int,
+    window: tuple[int, int],
+) -> Plan:
+    """The plan of `drafts`, by group and rank, which are within the limits; `window`: the sizes that are wanted."""
+    shares = count_shares(drafts, threadblocks)
+    meets = not storage.packets or needs_meeting(storage.collective)
     plan = Plan(
         name=name,
-        collective=_SPELLING.get(schedule.collective, str(schedule.collective)),
+        collective=_SPELLING.get(storage.collective, str(storage.collective)),
         protocol=str(protocol),
-        in_place=not out_of_place,
+        in_place=not storage.out_of_place,
         reuse_resources=not meets,  # all remote buffers are scratch, and calls follow one another without harm
         use_double_scratch_buffer=not meets,
-        gpus=tuple(
-            _gpu(rank, [group[rank] for group in drafts], shares, storage) for rank in range(schedule.rank_count)
-        ),
+        gpus=assemble(drafts, shares, storage),
     )
-    smallest, largest = choose_window(plan, shares, minimum_bytes, maximum_bytes)
+    smallest, largest = choose_window(plan, shares, *window)
     return msgspec.structs.replace(plan, minimum_bytes=smallest, maximum_bytes=largest)
 
 
@@ -103,78 +112,34 @@ def _uses_packets(protocol: Protocol) -> bool:
 
 def _draft(
     schedule: Schedule, ports: frozenset[tuple[int, int]], *, out_of_place: bool, packets: bool
-) -> tuple[int, Storage, list[list[Draft]]]:
-    """Few groups whose threadblocks are within the limits, and the drafts by group and rank."""
+) -> tuple[Storage, list[list[Draft]]]:
+    """Few groups whose threadblocks are within the limits: their drafts by group and rank."""
     transfers = list_transfers(schedule)
     most = min(len(schedule.pieces), MSCCLPP.threadblocks_max)
-    groups = 1
-    while True:
-        storage = Storage(schedule, transfers, out_of_place=out_of_place, packets=packets)
-        drafts = [
-            [
-                (draft_packets if packets else draft_simple)(events, storage, ports)
-                for events in rank_events(transfers, schedule.rank_count, group, groups)
+    drafts: list[list[Draft]] = []
+    for spread in (False, True):
+        groups = 1
+        while True:
+            storage = Storage(schedule, transfers, out_of_place=out_of_place, packets=packets)
+            drafts = [
+                [
+                    _draft_rank(events, storage, ports, spread=spread)
+                    for events in rank_events(transfers, schedule.rank_count, group, groups)
+                ]
+                for group in range(groups)
             ]
-            for group in range(groups)
-        ]
-        ratio = max(excess(draft) for group in drafts for draft in group)
-        if ratio <= 1:
-            return groups, storage, drafts
-        if groups == most:
-            check_limits(draft for group in drafts for draft in group)
-        # What all pieces share does not shrink with the groups, so a step by the ratio hardly goes too far.
-        groups = min(most, max(groups + 1, int(groups * min(ratio, Fraction(2)))))
+            ratio = max(excess(draft) for group in drafts for draft in group)
+            if ratio <= 1:
+                return storage, drafts
+            if groups == most:
+                break
+            # What all pieces share does not shrink with the groups, so a step by the ratio hardly goes too far.
+            groups = min(most, max(groups + 1, int(groups * min(ratio, Fraction(2)))))
+    check_limits(draft for group in drafts for draft in group)
+    raise AssertionError("some draft is beyond a limit")
 
 
-def _gpu(rank: int, drafts: list[Draft], shares: int, storage: Storage) -> PlanGpu:
-    remotes = _remote_buffers(drafts)
-    numbers = {(buffer.rank, buffer.buffer): number for number, buffer in enumerate(remotes)}
-    blocks: list[PlanBlock] = []
-    connected: dict[ChannelType, list[int]] = {way: [] for way in _WAYS}
-    for draft in drafts:
-        for share in range(shares):
-            own = []
-            for way in (way for way in _WAYS if draft.peers[way]):
-                first = len(connected[way])
-                connected[way] += draft.peers[way]
-                own.append(BlockChannels(channel_type=way, channel_ids=tuple(range(first, len(connected[way])))))
-            blocks.append(
-                PlanBlock(
-                    id=len(blocks),
-                    steps=tuple(_shared(step, share, shares) for step in draft.steps),
-                    channels=tuple(own),
-                    remote_buffers=tuple(
-                        BlockBuffers(
-                            access_channel_type=way,
-                            remote_buffer_ids=tuple(numbers[remote] for remote in draft.remotes[way]),
-                        )
-                        for way in _WAYS
-                        if draft.remotes[way]
-                    ),
-                )
-            )
-    return PlanGpu(
-        id=rank,
-        input_chunks=storage.input_chunks,
-        output_chunks=storage.output_chunks,
-        scratch_chunks=storage.scratch_chunks[rank],
-        blocks=tuple(blocks),
-        channels=tuple(
-            GpuChannels(channel_type=way, connected_to=tuple(connected[way])) for way in _WAYS if connected[way]
-        ),
-        remote_buffers=remotes,
-    )
-
-
-def _remote_buffers(drafts: Iterable[Draft]) -> tuple[RemoteBuffer, ...]:
-    ways = {remote: way for draft in drafts for way in _WAYS for remote in draft.remotes[way]}
-    return tuple(
-        RemoteBuffer(rank=rank, buffer=buffer, access_channel_types=(way,)) for (rank, buffer), way in ways.items()
-    )
-
-
-def _shared(step: PlanStep, share: int, shares: int) -> PlanStep:
-    """The operation on one share of its data."""
-    if shares == 1 or not (step.sources or step.destinations):
-        return step
-    return msgspec.structs.replace(step, share=GroupShare(threadblock=share, size=shares))
+def _draft_rank(events: RankEvents, storage: Storage, ports: frozenset[tuple[int, int]], *, spread: bool) -> Draft:
+    lane_of = spread_peers(events.rank, ports, event_buffers(events, storage)) if spread else {}
+    draft = Draft(events.rank, ports, lane_of)
+    return (draft_packets if storage.packets else draft_simple)(events, storage, draft)

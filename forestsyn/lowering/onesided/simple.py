@@ -19,9 +19,9 @@ from forestsyn.lowering.onesided.events import Level, RankEvents, Transfer
 from forestsyn.lowering.onesided.storage import Storage
 
 
-def draft_simple(events: RankEvents, storage: Storage, ports: frozenset[tuple[int, int]]) -> Draft:
-    """The threadblock of `events`. ports: the pairs of ranks that a port joins."""
-    writer = _Writer(events, storage, ports)
+def draft_simple(events: RankEvents, storage: Storage, draft: Draft) -> Draft:
+    """Fills `draft`, empty so far, with the operations of `events`."""
+    writer = Writer(events, storage, draft)
     writer.draft.meet(events.sources, events.destinations)
     for level in events.levels():
         writer.send(level.departures)
@@ -30,13 +30,16 @@ def draft_simple(events: RankEvents, storage: Storage, ports: frozenset[tuple[in
     return writer.draft
 
 
-class _Writer:
-    def __init__(self, events: RankEvents, storage: Storage, ports: frozenset[tuple[int, int]]) -> None:
-        self.draft = Draft(events.rank, ports)
+class Writer:
+    """Writes the operations of one rank's transfers. values: of each piece, where its value is now, if not in its own
+    place."""
+
+    def __init__(self, events: RankEvents, storage: Storage, draft: Draft) -> None:
+        self.draft = draft
         self.rank = events.rank
         self.storage = storage
-        #: Of each piece: where its value is now, what still must be added, and how many contributions are to come.
         self.values: dict[int, BufferRange] = {}
+        #: Of each piece: what still must be added, and how many contributions are to come.
         self.pending: dict[int, list[BufferRange]] = {}
         self.coming: dict[int, int] = {}
         self.pieces: dict[int, Transfer] = {}
@@ -94,7 +97,8 @@ class _Writer:
             own = self._own(item)
             result = self.storage.result(self.rank, item.first, item.count)
             if item.root == self.rank and not self.storage.collective.reduces and own != result:
-                self.draft.add(PlanStep(operation=PlanOperation.COPY, sources=(own,), destinations=(result,)))
+                copy = PlanStep(operation=PlanOperation.COPY, sources=(own,), destinations=(result,))
+                self.draft.add(copy, self.draft.any_lane(item.piece))
 
     def _add_up(self, piece: int, leaving: list[Transfer]) -> set[int]:
         """Adds what has arrived of a piece; `leaving` is sent as far as the operation takes it: returns those."""
@@ -103,7 +107,9 @@ class _Writer:
         item = self.pieces[piece]
         target = self.storage.result(self.rank, item.first, item.count) if last else terms[0]
         rounds = batches(terms)
-        sent = leaving[:CHANNELS_PER_STEP]
+        lane = self.draft.lane(leaving[0].destination) if leaving else self.draft.any_lane(piece)
+        near = [other for other in leaving if self.draft.lane(other.destination) == lane]
+        sent = near[:CHANNELS_PER_STEP]
         for number, batch in enumerate(rounds):
             if number:
                 self.draft.sync()
@@ -115,7 +121,8 @@ class _Writer:
                     destinations=(target, *(self._landing(other) for other in remotes)),
                     channel_type=ChannelType.MEMORY if remotes else None,
                     reduce_op="sum",
-                )
+                ),
+                lane,
             )
             self.values[piece] = target
         return {other.number for other in sent}
