@@ -22,12 +22,13 @@ from forestsyn.lowering.onesided.storage import Storage
 def draft_simple(events: RankEvents, storage: Storage, draft: Draft) -> Draft:
     """Fills `draft`, empty so far, with the operations of `events`."""
     writer = Writer(events, storage, draft)
-    writer.draft.meet(events.sources, events.destinations)
+    draft.meet(events.sources, events.destinations)
     for level in events.levels():
         writer.send(level.departures)
         writer.receive(level)
-    writer.finish()
-    return writer.draft
+    writer.add_rest()
+    writer.copy_own()
+    return draft
 
 
 class Writer:
@@ -86,13 +87,16 @@ class Writer:
             else:
                 self.values[item.piece] = self.storage.landing(item)
 
-    def finish(self) -> None:
-        """Results that nothing sends on, and the own part of an allgather or broadcast out of place."""
+    def add_rest(self) -> None:
+        """Results that nothing sends on."""
         left = [piece for piece, terms in self.pending.items() if terms and self._keeps(piece)]
         if left:
             self.draft.sync()
         for piece in left:
             self._add_up(piece, [])
+
+    def copy_own(self) -> None:
+        """The own part of an allgather or broadcast out of place."""
         for item in self.pieces.values():
             own = self._own(item)
             result = self.storage.result(self.rank, item.first, item.count)

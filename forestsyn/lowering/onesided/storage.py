@@ -13,20 +13,30 @@ from forestsyn.ir.plan import BufferRange
 from forestsyn.ir.program import Buffer
 from forestsyn.ir.schedule import Schedule
 from forestsyn.lowering.onesided.events import Transfer
+from forestsyn.lowering.onesided.switching import SwitchSchedule
 
 
 class Storage:
-    """Locations for one schedule. packets: transfers land as packets, always in scratch."""
+    """Locations for one schedule. packets: transfers land as packets, always in scratch.
+
+    reserved: chunks at the start of everyone's scratch that are used otherwise.
+    """
 
     def __init__(
-        self, schedule: Schedule, transfers: tuple[Transfer, ...], *, out_of_place: bool, packets: bool
+        self,
+        schedule: Schedule | SwitchSchedule,
+        transfers: tuple[Transfer, ...],
+        *,
+        out_of_place: bool,
+        packets: bool,
+        reserved: int = 0,
     ) -> None:
         self.collective = schedule.collective
         self.shard = schedule.chunk_count // schedule.rank_count
         self.chunk_count = schedule.chunk_count
         self.packets = packets
         self.out_of_place = out_of_place
-        self.scratch_chunks = [0] * schedule.rank_count
+        self.scratch_chunks = [reserved] * schedule.rank_count
         #: (rank, piece) that a copy reaches, whose sum is therefore only a partial one.
         self.overwritten = {(transfer.destination, transfer.piece) for transfer in transfers if not transfer.reduce}
         self._landings = {transfer.number: self._landing(transfer) for transfer in transfers}
