@@ -26,10 +26,11 @@ from forestsyn.ir.plan import (
 )
 from forestsyn.ir.program import Buffer, Protocol
 from forestsyn.ir.schedule import Schedule
-from forestsyn.ir.topology import Topology
+from forestsyn.ir.topology import Topology, VertexKind
 from forestsyn.ir.turns import expanded
 from forestsyn.lowering import lower_forests
-from forestsyn.lowering.onesided import lower_plan
+from forestsyn.lowering.onesided import lower_plan, lower_switch_plan, switch_schedule
+from forestsyn.lowering.onesided.switching import Domain
 from forestsyn.pipeline.compile import port_pairs
 from forestsyn.pipeline.synthesize import synthesize
 
@@ -68,6 +69,40 @@ def machine_plan(
         ports=port_pairs(topology, schedule),
         out_of_place=out_of_place,
         protocol=protocol,
+        name="test",
+        threadblocks=threadblocks,
+    )
+
+
+def able(topology: Topology) -> Topology:
+    """`topology` with switches that add up and replicate."""
+    vertices = tuple(
+        replace(vertex, multicast=True, reduce=True) if vertex.kind is VertexKind.SWITCH else vertex
+        for vertex in topology.vertices
+    )
+    return replace(topology, vertices=vertices)
+
+
+@cache
+def switch_plan(
+    hosts: int,
+    ranks: int,
+    collective: Collective,
+    *,
+    out_of_place: bool = False,
+    threadblocks: int | None = 2,
+    root: int = 0,
+) -> Plan:
+    """The plan through the switches of so many hosts with so many ranks each, joined by ports."""
+    domains = [Domain(ranks=tuple(range(host * ranks, (host + 1) * ranks)), switch=host) for host in range(hosts)]
+    schedule = switch_schedule(collective, domains, root if collective.rooted else None)
+    assert schedule is not None, "broadcast and reduce have one domain"
+    everyone = range(hosts * ranks)
+    return lower_switch_plan(
+        schedule,
+        ports=frozenset((a, b) for a in everyone for b in everyone if a // ranks != b // ranks),
+        out_of_place=out_of_place,
+        protocol=Protocol.SIMPLE,
         name="test",
         threadblocks=threadblocks,
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
 
 from forestsyn.verify.plan_actions import Action, Thread
-from forestsyn.verify.plan_memory import VISIBLE, Clock
+from forestsyn.verify.plan_memory import VISIBLE, Clock, Past
+
+MoveName = tuple[int, int, int]  # actor, its action, move
 
 
 class Actor:
@@ -39,7 +42,8 @@ class Actor:
 class Block(Actor):
     """A threadblock. What one of its threads hears is known to all, and what they did is done, at the next `nop`.
 
-    epoch: how many of those there were.
+    epoch: how many of those there were. done: moves of others (actor, action, move) that packets have shown to be
+    done in their whole range, as far as reading goes.
     """
 
     def __init__(self, number: int, actors: int, thread: Thread) -> None:
@@ -48,7 +52,9 @@ class Block(Actor):
         self.next = 0
         self.epoch = 0
         self.released = False  # from the barrier it waits at
+        self.done: frozenset[MoveName] = frozenset()
         self._heard: list[Clock] = []
+        self._shown: dict[MoveName, set[int]] = {}
 
     @property
     def action(self) -> Action | None:
@@ -63,11 +69,21 @@ class Block(Actor):
             clock[VISIBLE] = 0
         self._heard.append(clock)
 
-    def sync(self) -> None:
-        """All threads meet."""
+    def see(self, past: Past) -> None:
+        """A thread has read a packet that came about by `past`."""
+        for actor, time, move, place in past:
+            self._shown.setdefault((actor, time, move), set()).add(place)
+
+    def sync(self, length: Callable[[MoveName], int]) -> None:
+        """All threads meet. length: places in the range of a move."""
         self.learn(*self._heard)
         self._heard = []
         self.epoch += 1
+        whole = [name for name, places in self._shown.items() if len(places) == length(name)]
+        if whole:
+            self.done |= frozenset(whole)
+            for name in whole:
+                del self._shown[name]
 
 
 class Counter:

@@ -8,6 +8,7 @@ from forestsyn.ir.plan import Plan, PlanStep
 from forestsyn.ir.plan import PlanOperation as Op
 from forestsyn.ir.program import Buffer
 from forestsyn.verify.plan_form_gpu import GpuForm
+from forestsyn.verify.plan_form_switch import check_switches
 from forestsyn.verify.plan_limits import (
     COLLECTIVES,
     MINIMUM_BYTES_MAX,
@@ -25,6 +26,8 @@ def check_plan_form(plan: Plan, log: ProgramLog) -> None:
     _check_head(plan, log)
     for rank, gpu in enumerate(plan.gpus):
         GpuForm(plan, rank, gpu, log).check()
+    if log.executable:
+        check_switches(plan, log)
 
 
 def _check_head(plan: Plan, log: ProgramLog) -> None:
@@ -91,7 +94,9 @@ def _check_sizes(plan: Plan, log: ProgramLog) -> None:
     scratch = max(own.scratch_chunks for own in plan.gpus)
     if not plan.reuse_resources:
         return
-    if any(remote.buffer is not Buffer.SCRATCH for own in plan.gpus for remote in own.remote_buffers):
+    reached = [remote.buffer for own in plan.gpus for remote in own.remote_buffers]
+    reached += [channels.buffer for own in plan.gpus for channels in own.channels if channels.buffer is not None]
+    if any(buffer is not Buffer.SCRATCH for buffer in reached):
         text = "it reuses resources and reaches users' buffers of peers: those of the first call, in all calls"
         log.violate("reuse", text)
     limit = SHARED_SCRATCH_BYTES // (2 if plan.use_double_scratch_buffer else 1) // max(1, scratch)

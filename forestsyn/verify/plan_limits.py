@@ -58,6 +58,9 @@ PACKETS = frozenset(
     }
 )
 
+#: Operations that store through a switch.
+SWITCHED = frozenset({Op.GROUP_LOAD_REDUCE_STORE, Op.GROUP_STORE, Op.GROUP_STORE_PACKETS})
+
 #: Operations whose threads take every n-th vector of 16 bytes of their ranges, as those of `PACKETS` take packets.
 VECTORS = frozenset({Op.REDUCE, Op.REDUCE_SEND, Op.READ_REDUCE, Op.READ_REDUCE_SEND})
 

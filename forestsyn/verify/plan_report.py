@@ -10,7 +10,7 @@ from forestsyn.ir.plan import PlanOperation as Op
 from forestsyn.verify.plan_actions import SCRATCH, Access, Action, Machine, Port
 from forestsyn.verify.plan_actors import Actor, Block, Counter
 from forestsyn.verify.plan_limits import PACKETS, VECTORS
-from forestsyn.verify.plan_memory import Conflict, Past, cells_of
+from forestsyn.verify.plan_memory import Conflict, cells_of
 from forestsyn.verify.program_report import Place, ProgramLog
 
 if TYPE_CHECKING:
@@ -106,19 +106,20 @@ class PlanFaults:
         text = f"o[{chunk}] ends as {values.describe(found)}, expected {values.describe(expected)}"
         self._add("wrong-result", text, Place(rank=rank), rank, chunk)
 
-    def is_past(self, conflict: Conflict, target: Access, past: Past) -> bool:
-        """Whether packets tell that the first access was made where the second one, a write to `target`, is.
-
-        Elements of ranges correspond, so both ranges must begin at the same cell, and one move alone must be meant.
-        """
+    def reads_of(self, conflict: Conflict, rank: int, area: int) -> list[tuple[int, int, int, int]]:
+        """How the past of packets names the first access, a read by threads of a cell of `rank`; none for others."""
         actor, time = conflict.first
         if actor >= len(self._run.blocks):
-            return False
-        covering = self._covering(conflict.first, target.rank, target.area, conflict.cell)
-        if len(covering) != 1:
-            return False
-        move, start = covering[0]
-        return (actor, time, move) in past and start == target.start
+            return []
+        return [
+            (
+                actor,
+                time,
+                move,
+                (self._place_of(access, conflict.cell) - access.start) // (2 if access.packets else 1),
+            )
+            for move, access in self._covering(conflict.first, rank, area, conflict.cell)
+        ]
 
     def _reporter(self, rank: int, area: int) -> Callable[[Conflict], None]:
         def report(conflict: Conflict) -> None:
@@ -128,8 +129,8 @@ class PlanFaults:
 
     def _conflict(self, rank: int, area: int, conflict: Conflict) -> None:
         (first, first_time), (second, second_time) = conflict.first, conflict.second
-        if conflict.relaxed and self._is_caller(first):
-            return  # what a caller wrote is visible everywhere once its kernel runs
+        if (conflict.relaxed and self._is_caller(first)) or (conflict.late and self._is_caller(second)):
+            return  # what a caller wrote is visible everywhere once its kernel runs, what a kernel wrote once it ends
         before, after = self._actor(first, first_time), self._actor(second, second_time)
         cell = f"{self._cell(rank, area, conflict.cell)} of rank {rank}"
         does = "writes" if conflict.second_writes else "reads"
@@ -142,6 +143,9 @@ class PlanFaults:
             elif ("relaxed", first, second) not in self._seen:
                 self._seen.add(("relaxed", first, second))
                 self.log.warn("relaxed", text, self.log.runtimes)
+        elif conflict.late:
+            text = f"it {does} {cell}, which {before} stores through a switch: it may not be there before a signal"
+            self._add("late-store", text, place, *key)
         elif self._is_caller(second):
             port = first >= len(self._run.blocks) + len(self._run.callers)
             kind, verb = "unflushed" if port else "unfinished", "written" if conflict.first_writes else "read"
@@ -165,7 +169,7 @@ class PlanFaults:
         """Whether both accesses are by the same thread: operations that cut ranges alike, which begin at one cell."""
         kinds = {self._cutting(conflict.first), self._cutting(conflict.second)}
         touches = (conflict.first, conflict.second)
-        starts = {start for touch in touches for _, start in self._covering(touch, rank, area, conflict.cell)}
+        starts = {access.start for touch in touches for _, access in self._covering(touch, rank, area, conflict.cell)}
         return len(kinds) == 1 and None not in kinds and len(starts) == 1
 
     def _cutting(self, touch: tuple[int, int]) -> str | None:
@@ -174,17 +178,20 @@ class PlanFaults:
         operation = found[1].operation if found else None
         return "packets" if operation in PACKETS else "vectors" if operation in VECTORS else None
 
-    def _covering(self, touch: tuple[int, int], rank: int, area: int, cell: int) -> list[tuple[int, int]]:
-        """(move, first cell) of every range of an action that holds a cell, in either half of scratch."""
+    def _covering(self, touch: tuple[int, int], rank: int, area: int, cell: int) -> list[tuple[int, Access]]:
+        """(move, range) of every range of an action that holds a cell, in either half of scratch."""
         found = self._run.blocks[touch[0]].actions[touch[1] - 1]
         moves = found[1].moves if found else ()
-        place = cell % self._run.machine.scratch_cells[rank] if area == SCRATCH else cell
         return [
-            (number, access.start)
+            (number, access)
             for number, move in enumerate(moves)
             for access in (*move.sources, *move.destinations)
-            if (access.rank, access.area) == (rank, area) and place in cells_of(access, 0)
+            if (access.rank, access.area) == (rank, area) and self._place_of(access, cell) in cells_of(access, 0)
         ]
+
+    def _place_of(self, access: Access, cell: int) -> int:
+        """A cell, in whichever half of scratch."""
+        return cell % self._run.machine.scratch_cells[access.rank] if access.area == SCRATCH else cell
 
     def _add(self, kind: str, message: str, place: Place, *key: object) -> None:
         if (kind, *key) not in self._seen:

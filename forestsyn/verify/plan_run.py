@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from forestsyn.ir.plan import Plan
 from forestsyn.ir.plan import PlanOperation as Op
 from forestsyn.verify.plan_actions import USER, Action, Machine, Move
-from forestsyn.verify.plan_actors import Actor, Block, Counter
+from forestsyn.verify.plan_actors import Actor, Block, Counter, MoveName
 from forestsyn.verify.plan_data import Data
 from forestsyn.verify.plan_limits import PACKETS
 from forestsyn.verify.plan_report import PlanFaults
@@ -42,12 +42,14 @@ class PlanRun:
         self.blocks = [Block(number, actors, thread) for number, thread in enumerate(machine.threads)]
         self.callers = [Actor(threads + rank, actors) for rank in range(ranks)]
         self.ports = [Actor(threads + ranks + port, actors) for port in range(len(machine.ports))]
+        self.actors: list[Actor] = [*self.blocks, *self.callers, *self.ports]
         self.pushes: dict[int, tuple[int, int, int]] = {}  # port -> threadblock, epoch, thread of the last request
         self.data = Data(plan, machine, self.values, faults)
         self.calls = 3 if plan.use_double_scratch_buffer else 2
         self.counters = [Counter() for _ in machine.counters]
         self.semaphores = [[Counter(item.init_value) for item in gpu.semaphores] for gpu in plan.gpus]
         self.barriers: dict[tuple[int, int], list[Block]] = {}
+        self.done: list[frozenset[MoveName]] = [frozenset()] * ranks  # what packets have shown to each rank
         faults.attach(self)
 
     def run(self, root: int | None) -> int | None:
@@ -106,6 +108,7 @@ class PlanRun:
         for block in self.blocks:
             block.next = 0
             block.learn(self.callers[block.thread.rank].clock)
+            block.done = self.done[block.thread.rank]
 
     def _touch_user_memory(self) -> None:
         for rank, caller in enumerate(self.callers):
@@ -117,9 +120,22 @@ class PlanRun:
     def _end(self) -> None:
         """A call of a rank ends when its threadblocks have ended; the requests of its ports may go on."""
         for block in self.blocks:
-            block.sync()
+            self._sync(block)
         for rank, caller in enumerate(self.callers):
-            caller.learn(*(block.clock for block in self.blocks if block.thread.rank == rank))
+            own = [block for block in self.blocks if block.thread.rank == rank]
+            caller.learn(*(block.clock for block in own))
+            for block in own:
+                self.data.note_end(block, caller)
+            self.done[rank] = self.done[rank].union(*(block.done for block in own))
+
+    def _sync(self, block: Block) -> None:
+        block.sync(self._length)
+
+    def _length(self, name: MoveName) -> int:
+        actor, time, move = name
+        found = self.actors[actor].actions[time - 1]
+        assert found is not None, "callers write no packets"
+        return found[1].moves[move].destinations[0].count
 
     def _check_result(self, root: int | None) -> int | None:
         """Values and visibility of the output; a root that was not given is the first that fits."""
@@ -180,7 +196,7 @@ class PlanRun:
             return True
         waiting = self.barriers.setdefault((block.thread.rank, action.ids[0]), [])
         if block not in waiting:
-            block.sync()
+            self._sync(block)
             waiting.append(block)
         if len(waiting) < action.count:
             return False
@@ -195,7 +211,7 @@ class PlanRun:
         operation = action.operation
         if operation in (Op.SYNC, Op.BARRIER):
             if operation is Op.SYNC:
-                block.sync()
+                self._sync(block)
             return
         touch = block.act(block.thread.block, action)
         if operation in _WAITS or operation is Op.SEMAPHORE_ACQUIRE:
@@ -213,7 +229,7 @@ class PlanRun:
         else:
             if operation is Op.READ_PUT_PACKETS and any(move.port >= 0 for move in action.moves):
                 self._hear_packets(block, action)
-                block.sync()
+                self._sync(block)
             for move in action.moves:
                 if move.port >= 0:
                     self._request(block, action, move)
@@ -245,6 +261,8 @@ class PlanRun:
         if action.operation not in _SIGNALS:
             return
         relaxed = action.operation is Op.RELAXED_SIGNAL
+        if not relaxed:
+            self.data.note_signal(block)
         for place, name in enumerate(action.ids):
             port = action.moves[place].port if action.moves else -1
             clock = self.ports[port].clock if port >= 0 else block.clock
@@ -257,3 +275,5 @@ class PlanRun:
         for move in action.moves:
             for clock in self.data.senders(move):
                 block.hear(clock, relaxed=True)
+            for past in self.data.pasts(move):
+                block.see(past)
