@@ -1,9 +1,10 @@
 """Executes plans with numbers, in random order: slow and obvious, and sharing no code with the verifier.
 
-Each threadblock is two threads that do every other cell of each operation and meet at `nop` and barriers only. What
-goes through a switch arrives some time later, and `signal` alone makes sure that it has. Ports work through their
-queues some time later. Ranks start their next call as soon as they have ended one, whatever the others do; then
-their callers put other numbers into the input and spoil the output. Some actors are slow, others in each run.
+Each threadblock is two threads that do every other cell of each operation and meet at `nop` and barriers only.
+Pipelines take two rounds. What goes through a switch arrives some time later, and `signal` alone makes sure that it
+has. Ports work through their queues some time later. Ranks start their next call as soon as they have ended one,
+whatever the others do; then their callers put other numbers into the input and spoil the output. Some actors are
+slow, others in each run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from math import lcm
 
-from forestsyn.ir.plan import BufferRange, ChannelType, Plan, PlanStep
+import msgspec
+
+from forestsyn.ir.plan import BufferRange, ChannelType, GroupShare, Plan, PlanStep
 from forestsyn.ir.plan import PlanOperation as Op
 from forestsyn.ir.program import Buffer
 
@@ -37,6 +40,33 @@ _SWITCHED = {Op.GROUP_LOAD_REDUCE_STORE, Op.GROUP_STORE, Op.GROUP_STORE_PACKETS}
 Task = Iterator[bool]  # yields whether it came further; ends when it is done
 
 
+def _unrolled(plan: Plan) -> Plan:
+    """`plan` with every pipeline written out as two rounds, each of which takes one half of every range."""
+
+    def halves(step: PlanStep) -> list[PlanStep]:
+        return [
+            msgspec.structs.replace(inner, share=GroupShare(threadblock=part, size=2))
+            for part in range(2)
+            for inner in step.steps
+        ]
+
+    gpus = []
+    for gpu in plan.gpus:
+        blocks = [
+            msgspec.structs.replace(
+                block,
+                steps=tuple(
+                    each
+                    for step in block.steps
+                    for each in (halves(step) if step.operation is Op.PIPELINE else [step])
+                ),
+            )
+            for block in gpu.blocks
+        ]
+        gpus.append(msgspec.structs.replace(gpu, blocks=tuple(blocks)))
+    return msgspec.structs.replace(plan, gpus=tuple(gpus))
+
+
 def misbehaves(plan: Plan, seed: int, *, root: int = 0, calls: int = 4) -> str | None:
     """What goes wrong in one random execution of `calls` calls, None when nothing does."""
     return _Execution(plan, seed, root, calls).run()
@@ -44,7 +74,7 @@ def misbehaves(plan: Plan, seed: int, *, root: int = 0, calls: int = 4) -> str |
 
 class _Execution:
     def __init__(self, plan: Plan, seed: int, root: int, calls: int) -> None:
-        self.plan = plan
+        self.plan = plan = _unrolled(plan)
         self.random = random.Random(seed)
         self.root = root
         self.calls = calls

@@ -61,6 +61,7 @@ def machine_plan(
     *,
     out_of_place: bool = False,
     threadblocks: int | None = 2,
+    slice_bytes: int = 0,
 ) -> Plan:
     """The plan for a machine of the catalog; few threadblocks keep the tests fast."""
     topology, schedule = scheduled(machine, collective)
@@ -71,6 +72,7 @@ def machine_plan(
         protocol=protocol,
         name="test",
         threadblocks=threadblocks,
+        slice_bytes=slice_bytes,
     )
 
 
@@ -92,6 +94,7 @@ def switch_plan(
     out_of_place: bool = False,
     threadblocks: int | None = 2,
     root: int = 0,
+    slice_bytes: int = 0,
 ) -> Plan:
     """The plan through the switches of so many hosts with so many ranks each, joined by ports."""
     domains = [Domain(ranks=tuple(range(host * ranks, (host + 1) * ranks)), switch=host) for host in range(hosts)]
@@ -105,6 +108,7 @@ def switch_plan(
         protocol=Protocol.SIMPLE,
         name="test",
         threadblocks=threadblocks,
+        slice_bytes=slice_bytes,
     )
 
 
@@ -136,12 +140,12 @@ def edit_all_steps(plan: Plan, edit: Edit) -> Plan:
 
 
 def crossing(plan: Plan) -> dict[tuple[int, int], Fraction]:
-    """Chunks that each rank puts into each other one's buffers."""
+    """Chunks that each rank puts into each other one's buffers, over all rounds of pipelines."""
     found: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for rank, gpu in enumerate(plan.gpus):
         for block in gpu.blocks:
             behind = {refs.access_channel_type: refs.remote_buffer_ids for refs in block.remote_buffers}
-            for step in block.steps:
+            for step in (each for outer in block.steps for each in (outer, *outer.steps)):
                 part = Fraction(1, step.share.size) if step.share else Fraction(1)
                 for item in step.destinations:
                     if item.remote is not None:

@@ -67,6 +67,14 @@ from forestsyn.units import format_count
     show_default=True,
     help="Channels of the busiest connection, for large messages; 0 takes the fewest that fit.",
 )
+@click.option(
+    "--nvls",
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+    show_default=True,
+    help="For mscclpp: switches that add up and replicate; auto takes them where their links take less time.",
+)
+@byte_option("--slice", "For mscclpp: what a threadblock passes on at a time, such as 256K; 0 means its whole share.")
 @byte_option("--min-bytes", "Smallest message that the file offers itself for.")
 @byte_option(
     "--max-bytes",
@@ -87,6 +95,8 @@ def compile_(
     protocol: str,
     instances: int,
     streams: int,
+    nvls: Literal["auto", "on", "off"],
+    slice: int,
     min_bytes: int,
     max_bytes: int,
     output: Path | None,
@@ -106,6 +116,8 @@ def compile_(
       forestsyn compile dgx-a100:2 -c allreduce -o allreduce.xml
       forestsyn compile dgx-a100:2 -c allreduce --streams 2 --min-bytes 256M -o large.xml
       forestsyn compile dgx-h100:2 -c allreduce --target mscclpp -o plan.json
+      forestsyn compile dgx-h100:2 -c allreduce --target mscclpp --slice 256K --min-bytes 16M -o large.json
+      forestsyn compile dgx-h100 -c allgather --target mscclpp --nvls on -o plan.json
       forestsyn compile mi250:2 -c allgather --target rccl --out-of-place -o allgather.xml
       forestsyn compile my-cluster.yaml -c allreduce --trees exact --min-bytes 1M --max-bytes 1G --json
     """
@@ -129,6 +141,8 @@ def compile_(
             out_of_place=out_of_place,
             protocol=Protocol(protocol),
             resources=Resources(instances=instances, streams=streams),
+            nvls=nvls,
+            slice_bytes=slice,
             minimum_bytes=min_bytes,
             maximum_bytes=max_bytes,
             observer=observer,
@@ -147,6 +161,7 @@ def _program_facts(summary: dict[str, Any]) -> list[Row]:
     places = [name for name in ("in_place", "out_of_place") if summary[name]]
     blocks, steps = summary["threadblocks_max"], format_count(summary["steps_max"], "step")
     return [
+        *_switch_facts(summary["switches"]),
         ("program", f"{summary['target']}, {summary['protocol']}, {' and '.join(places).replace('_', '-')}"),
         ("channels", f"{summary['channels']}, up to {format_count(blocks, 'threadblock')} a rank and {steps} each"),
         ("chunks", f"{summary['chunks']:,}; {summary['serves']}"),
@@ -154,4 +169,18 @@ def _program_facts(summary: dict[str, Any]) -> list[Row]:
         ("verified", "bound, trees, schedule, and the program as read back from its text"),
         ("time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in summary["seconds"].items())),
         *(("warning", warning) for warning in summary["warnings"]),
+    ]
+
+
+def _switch_facts(switches: dict[str, Any] | None) -> list[Row]:
+    """Whether the plan uses switches that add up and replicate, and what the busiest link allows either way."""
+    if switches is None or (switches["algbw_exact"] is None and not switches["used"]):
+        return [] if switches is None else [("switches", f"not used: {switches['reason']}")]
+    steps = "steps overlapping" if switches["overlapping"] else "step after step; --slice makes them overlap"
+    through, along = switches["algbw_GBps"], switches["trees_algbw_GBps"]
+    bound, limit = (float(Fraction(switches[f"time_over_{name}"])) for name in ("bound", "limit"))
+    return [
+        ("switches", f"{'used' if switches['used'] else 'not used'}: {switches['reason']}"),
+        ("busiest links", f"{through:.2f} GB/s algbw through switches, {along:.2f} along trees, {steps}"),
+        ("through them", f"{bound:.4f} of the time of the bound of trees, {limit:.4f} of that which no form beats"),
     ]

@@ -14,13 +14,14 @@ from forestsyn.ir.plan import Plan
 from forestsyn.ir.program import Program, Protocol
 from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import EXECUTOR, MSCCLPP, Target
-from forestsyn.ir.topology import Topology, VertexKind
+from forestsyn.ir.topology import Topology
 from forestsyn.ir.turns import expanded
 from forestsyn.lowering import LEAST, Resources, lower_forests, lower_schedule
-from forestsyn.lowering.onesided import lower_plan
+from forestsyn.lowering.onesided import lower_plan, lower_switch_plan
 from forestsyn.pipeline.results import CompileResult, ForestResult
 from forestsyn.pipeline.size import check_forest_size, check_text_size
 from forestsyn.pipeline.stages import Observer, Root, Stages
+from forestsyn.pipeline.switches import Nvls, SwitchChoice, choose_switches, joined_by_nics
 from forestsyn.pipeline.synthesize import TOLERANCE, Trees, synthesize
 from forestsyn.pipeline.verify_file import verify_own_text
 from forestsyn.units import format_bytes
@@ -43,15 +44,20 @@ def compile_topology(
     minimum_bytes: int = 0,
     maximum_bytes: int = 0,
     resources: Resources = LEAST,
+    nvls: Nvls = "auto",
+    slice_bytes: int = 0,
     observer: Observer | None = None,
 ) -> CompileResult:
     """A program for `target` whose text has been read back and verified.
 
     minimum_bytes, maximum_bytes: the message sizes that the file offers itself for; maximum 0 = no limit.
     resources: threadblocks that a program of MSCCL XML may spend on bandwidth; `tune` chooses them by simulation.
+    nvls: whether an execution plan uses switches that add up and replicate; `auto` where their links take less time.
+    slice_bytes: what a threadblock of an execution plan passes on at a time; 0: its whole share.
     Raises as `synthesize`, and UnsupportedError when the runtime cannot express the program.
     """
     _check_window(minimum_bytes, maximum_bytes)
+    _check_slice(slice_bytes, target)
     _check_ranks(topology, target)
     result = synthesize(
         topology, collective, root, trees=trees, tolerance=tolerance, chunked=True, wish=wish, observer=observer
@@ -60,16 +66,29 @@ def compile_topology(
     stages = Stages(observer)
     schedule = ordered(result)
     stages.finish("schedule", schedule)
-    program: Program | Plan
-    if target == MSCCLPP:
-        program = lower_plan(
+    choice: SwitchChoice | None = None
+    if target == MSCCLPP or nvls == "on":
+        choice = choose_switches(
+            topology,
+            collective,
+            result.bound.root,
             schedule,
-            ports=port_pairs(topology, schedule),
+            target=target,
+            protocol=protocol,
+            nvls=nvls,
+            overlapping=slice_bytes > 0,
+        )
+    program: Program | Plan
+    if choice is not None:
+        program = _plan(
+            schedule,
+            choice,
+            topology,
             out_of_place=out_of_place,
             protocol=protocol,
             name=program_name(topology, collective),
-            minimum_bytes=minimum_bytes,
-            maximum_bytes=maximum_bytes,
+            window=(minimum_bytes, maximum_bytes),
+            slice_bytes=slice_bytes,
         )
     else:
         program = lower_schedule(
@@ -92,6 +111,7 @@ def compile_topology(
         forest=result,
         target=target,
         schedule=schedule,
+        switches=choice,
         program=program,
         text=text,
         report=report,
@@ -106,17 +126,51 @@ def program_name(topology: Topology, collective: Collective) -> str:
 
 
 def port_pairs(topology: Topology, schedule: Schedule) -> frozenset[tuple[int, int]]:
-    """The pairs of ranks, both ways, whose memory is not mapped: on two hosts, and joined through a NIC.
+    """The pairs of ranks, both ways, whose memory is not mapped, among those that `schedule` joins."""
+    return joined_by_nics(topology, (schedule.routes[route] for route in sorted(set(schedule.route.tolist()))))
 
-    Ranks of two hosts that a switch joins without a NIC (a rack of NVLink) map each other's memory.
-    """
-    uses = zip(schedule.source.tolist(), schedule.destination.tolist(), schedule.route.tolist(), strict=True)
-    pairs: set[tuple[int, int]] = set()
-    for source, destination, route in sorted(set(uses)):
-        apart = topology.rank_host(source) != topology.rank_host(destination)
-        if apart and any(topology.vertices[vertex].kind is VertexKind.NIC for vertex in schedule.routes[route]):
-            pairs |= {(source, destination), (destination, source)}
-    return frozenset(pairs)
+
+def _plan(
+    schedule: Schedule,
+    choice: SwitchChoice,
+    topology: Topology,
+    *,
+    out_of_place: bool,
+    protocol: Protocol,
+    name: str,
+    window: tuple[int, int],
+    slice_bytes: int,
+) -> Plan:
+    """The plan along trees, or through switches."""
+    minimum_bytes, maximum_bytes = window
+    if choice.schedule is not None:
+        return lower_switch_plan(
+            choice.schedule,
+            ports=choice.ports,
+            out_of_place=out_of_place,
+            protocol=protocol,
+            name=name,
+            minimum_bytes=minimum_bytes,
+            maximum_bytes=maximum_bytes,
+            slice_bytes=slice_bytes,
+        )
+    return lower_plan(
+        schedule,
+        ports=port_pairs(topology, schedule),
+        out_of_place=out_of_place,
+        protocol=protocol,
+        name=name,
+        minimum_bytes=minimum_bytes,
+        maximum_bytes=maximum_bytes,
+        slice_bytes=slice_bytes,
+    )
+
+
+def _check_slice(slice_bytes: int, target: Target) -> None:
+    if slice_bytes and target != MSCCLPP:
+        raise UnsupportedError(
+            f"{target.name} cuts its own slices", target=target.name, limit="slice", hint="leave --slice out"
+        )
 
 
 def _check_window(minimum_bytes: int, maximum_bytes: int) -> None:

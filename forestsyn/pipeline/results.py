@@ -25,6 +25,7 @@ from forestsyn.ir.schedule import Schedule
 from forestsyn.ir.target import Target
 from forestsyn.ir.topology import Topology
 from forestsyn.ir.turns import peers_per_rank
+from forestsyn.pipeline.switches import SwitchChoice
 from forestsyn.verify import Report
 
 
@@ -137,6 +138,7 @@ class ForestResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class CompileResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
     """A proven program.
 
+    schedule: along the trees. switches: what else an execution plan could use, and does if it holds a schedule.
     program: as lowered; a plan where the target is MSCCL++. text: the file's contents. report: what the verifier
     found in `text` after reading it back (remarks at most; a violation raises instead). seconds: time of
     each stage, those of the forest included.
@@ -145,6 +147,7 @@ class CompileResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     forest: ForestResult
     target: Target
     schedule: Schedule
+    switches: SwitchChoice | None
     program: Program | Plan
     text: str
     report: Report
@@ -164,5 +167,8 @@ class CompileResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def _lengths(self) -> list[list[int]]:
         """The steps of each threadblock of each rank."""
         if isinstance(self.program, Plan):
-            return [[len(block.steps) for block in gpu.blocks] for gpu in self.program.gpus]
+            return [
+                [len(block.steps) + sum(len(step.steps) for step in block.steps) for block in gpu.blocks]
+                for gpu in self.program.gpus
+            ]
         return [[len(block.steps) for block in rank.threadblocks] for rank in self.program.ranks]

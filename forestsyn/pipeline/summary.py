@@ -82,11 +82,33 @@ def compile_summary(result: CompileResult) -> Summary:
         **forest_summary(result.forest),
         "target": result.target.name,
         "protocol": str(program.protocol),
+        "switches": _switch_facts(result),
         **own,
         "threadblocks_max": result.threadblocks_max,
         "steps_max": result.steps_max,
         "warnings": _warnings(result),
         "seconds": dict(result.seconds),
+    }
+
+
+def _switch_facts(result: CompileResult) -> Summary | None:
+    """What the busiest link allows through switches and along trees; None where the target knows no switches.
+
+    time_over_bound: of the switches against the bound of trees; time_over_limit: against what no form exceeds.
+    """
+    choice, bound = result.switches, result.forest.bound
+    if choice is None:
+        return None
+    return {
+        "used": choice.schedule is not None,
+        "reason": choice.reason,
+        "algbw_exact": None if choice.algbw is None else str(choice.algbw),
+        "algbw_GBps": None if choice.algbw is None else float(choice.algbw),
+        "overlapping": choice.overlapping,
+        "trees_algbw_exact": str(choice.trees_algbw),
+        "trees_algbw_GBps": float(choice.trees_algbw),
+        "time_over_bound": None if choice.algbw is None else str(bound.algbw / choice.algbw),
+        "time_over_limit": None if choice.algbw is None else str(bound.limit_algbw / choice.algbw),
     }
 
 

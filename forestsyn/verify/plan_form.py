@@ -14,6 +14,7 @@ from forestsyn.verify.plan_limits import (
     MINIMUM_BYTES_MAX,
     OFFSET_MAX,
     PACKETS,
+    ROUNDS_MAX,
     SHARED_SCRATCH_BYTES,
     THREADS_MAX,
     VECTOR_BYTES,
@@ -91,6 +92,15 @@ def _check_sizes(plan: Plan, log: ProgramLog) -> None:
     if largest * ends > OFFSET_MAX + 1:
         text = f"offsets have 32 bits, so chunks of more than {OFFSET_MAX // ends} bytes go wrong"
         log.warn("offsets", text, log.runtimes, chunk_bytes=OFFSET_MAX // ends)
+    for step in _all_steps(plan):
+        if (
+            step.iteration is not None
+            and largest * step.iteration.chunk_count > ROUNDS_MAX * step.iteration.unit_size
+        ):
+            most = ROUNDS_MAX * step.iteration.unit_size // step.iteration.chunk_count
+            text = f"pipelines count {ROUNDS_MAX} rounds at most, so chunks of more than {most} bytes go wrong"
+            log.warn("rounds", text, log.runtimes, chunk_bytes=most)
+            break
     scratch = max(own.scratch_chunks for own in plan.gpus)
     if not plan.reuse_resources:
         return

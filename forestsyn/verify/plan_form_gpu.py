@@ -11,6 +11,7 @@ from forestsyn.verify.plan_limits import (
     BARRIERS_MAX,
     BLOCK_BUFFERS_MAX,
     BLOCK_CHANNELS_MAX,
+    PACKETS,
     PAIRED,
     PUTS,
     SHAPES,
@@ -118,6 +119,7 @@ class GpuForm:
             for inner in step.steps:
                 if inner.operation is Op.PIPELINE or step.operation is not Op.PIPELINE:
                     self._fault("pipeline", f"operations inside '{step.operation}'", where, load=True)
+                self._check_round(step, inner, where)
                 self._check_step(inner, where, own, buffers)
 
     def _check_limit(self, noun: str, count: int, most: int, place: Place, *, load: bool = False) -> None:
@@ -148,6 +150,17 @@ class GpuForm:
             self._fault("pipeline", "a pipeline needs operations, unit_size and num_chunks", place)
         if step.operation in SHAPES:
             self._check_data(step, place, buffers)
+
+    def _check_round(self, pipeline: PlanStep, step: PlanStep, place: Place) -> None:
+        """Rounds are counted for `num_chunks` whole chunks, and each takes its slice of every range."""
+        if step.operation in PACKETS:
+            self._fault("pipeline", f"'{step.operation}' moves all of its packets in every round", place)
+        elif step.operation in SHAPES and pipeline.iteration is not None:
+            chunks = pipeline.iteration.chunk_count
+            shared = step.share is not None and step.share.size > 1
+            if shared or any(item.size != chunks for item in (*step.sources, *step.destinations)):
+                text = f"'{step.operation}' in a pipeline of {chunks} chunks has ranges of another size"
+                self._fault("pipeline", text, place)
 
     def _check_meeting(self, step: PlanStep, place: Place) -> None:
         if step.operation is Op.BARRIER:

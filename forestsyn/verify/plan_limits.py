@@ -25,6 +25,8 @@ THREADS_MAX = 1024
 VECTOR_BYTES = 16
 OFFSET_MAX = 2**32 - 1
 MINIMUM_BYTES_MAX = 2**31 - 1
+#: Rounds of a pipeline: the loader keeps 32 bits, the kernel 16.
+ROUNDS_MAX = 2**16 - 1
 SHARED_SCRATCH_BYTES = 2**26
 
 #: The spelling of a plan -> the collective whose result the verifier knows.

@@ -22,7 +22,8 @@ _SHOWN = 4
 class PlanFaults:
     """Turns what a `PlanRun` finds into violations of `log`.
 
-    strict: data that rests on relaxed signals are a violation. broken_values: data went wrong before the result.
+    strict: data that rests on relaxed signals, or on stores that a switch may not have delivered, are a violation.
+    broken_values: data went wrong before the result.
     """
 
     def __init__(self, log: ProgramLog, *, strict: bool) -> None:
@@ -138,14 +139,10 @@ class PlanFaults:
         key = (*conflict.first, *conflict.second)
         if conflict.relaxed:
             text = f"{after} reads {cell} written by {before}, ordered by relaxed signals or packets only"
-            if self._strict:
-                self._add("relaxed", text, place, *key)
-            elif ("relaxed", first, second) not in self._seen:
-                self._seen.add(("relaxed", first, second))
-                self.log.warn("relaxed", text, self.log.runtimes)
+            self._add_weak("relaxed", text, place, conflict)
         elif conflict.late:
-            text = f"it {does} {cell}, which {before} stores through a switch: it may not be there before a signal"
-            self._add("late-store", text, place, *key)
+            text = f"{after} {does} {cell}, which {before} stores through a switch: it is there after a signal only"
+            self._add_weak("late-store", text, place, conflict)
         elif self._is_caller(second):
             port = first >= len(self._run.blocks) + len(self._run.callers)
             kind, verb = "unflushed" if port else "unfinished", "written" if conflict.first_writes else "read"
@@ -197,6 +194,14 @@ class PlanFaults:
         if (kind, *key) not in self._seen:
             self._seen.add((kind, *key))
             self.log.violate(kind, message, place)
+
+    def _add_weak(self, kind: str, message: str, place: Place, conflict: Conflict) -> None:
+        """An order that executions may not show to be too weak: a violation of strict verdicts, else a warning."""
+        if self._strict:
+            self._add(kind, message, place, *conflict.first, *conflict.second)
+        elif (kind, conflict.first[0], conflict.second[0]) not in self._seen:
+            self._seen.add((kind, conflict.first[0], conflict.second[0]))
+            self.log.warn(kind, message, self.log.runtimes)
 
     def _is_caller(self, actor: int) -> bool:
         return 0 <= actor - len(self._run.blocks) < len(self._run.callers)

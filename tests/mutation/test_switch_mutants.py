@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from forestsyn.ir.collective import Collective
-from forestsyn.ir.plan import ChannelType, Plan, PlanGpu, PlanStep, RankGroup
+from forestsyn.ir.plan import ChannelType, GroupShare, Plan, PlanGpu, PlanStep, RankGroup
 from forestsyn.ir.plan import PlanOperation as Op
 from forestsyn.ir.program import Buffer
 from forestsyn.verify.plan import verify_plan
@@ -102,6 +102,20 @@ def _backwards(plan: Plan) -> Plan:
     gpu = plan.gpus[0]
     assert len(gpu.channels) > 2
     return edit_gpu(plan, 0, channels=gpu.channels[::-1])
+
+
+def _inside(edit: Callable[[Steps], Steps]) -> Callable[[Steps], Steps]:
+    """Edits what pipelines repeat."""
+    return lambda steps: [
+        replace(step, steps=tuple(edit(step.steps))) if step.operation is Op.PIPELINE else step for step in steps
+    ]
+
+
+def _pipeline(**changes: int) -> Callable[[Steps], Steps]:
+    return lambda steps: [
+        replace(step, iteration=replace(step.iteration, **changes)) if step.iteration is not None else step
+        for step in steps
+    ]
 
 
 ALLREDUCE = (1, 4, Collective.ALLREDUCE)
@@ -220,6 +234,41 @@ MUTANTS: dict[str, tuple[tuple[int, int, Collective], Mutant, set[str]]] = {
         {"barrier"},
     ),
 }
+
+
+#: Likewise for two hosts in slices.
+SLICES: dict[str, tuple[Mutant, set[str]]] = {
+    "rounds of two chunks": (_everywhere(_pipeline(chunk_count=2)), {"pipeline"}),
+    "rounds of nothing": (_everywhere(_pipeline(unit_size=0)), {"pipeline"}),
+    "more rounds than are counted": (_everywhere(_pipeline(unit_size=16)), {"rounds"}),
+    "shares in a pipeline": (
+        _on_rank(
+            0, _inside(_change(Op.GROUP_STORE, lambda step: replace(step, share=GroupShare(threadblock=0, size=2))))
+        ),
+        {"pipeline"},
+    ),
+    "a pipeline in a pipeline": (
+        _on_rank(0, _inside(lambda steps: [*steps, PlanStep(operation=Op.PIPELINE, steps=(steps[0],))])),
+        {"pipeline"},
+    ),
+    "one wait less in each round": (_on_rank(0, _inside(_without(Op.WAIT))), {"pairing"}),
+    "no nop between sum and store": (_on_rank(0, _inside(_without(Op.SYNC))), {"race", "unsynced", "late-store"}),
+    "sums read late": (_everywhere(_inside(_first_handshake)), {"late-store"}),
+    "nothing is stored": (_on_rank(0, _inside(_without(Op.GROUP_STORE))), {"wrong-result"}),
+}
+
+
+def test_the_undamaged_slices_are_accepted() -> None:
+    report = verify_plan(switch_plan(*HOSTS, slice_bytes=1 << 18), strict=True)
+    assert report.accepted, report.violations[:3]
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_damage_in_slices_is_found(name: str) -> None:
+    damage, kinds = SLICES[name]
+    report = verify_plan(damage(switch_plan(*HOSTS, slice_bytes=1 << 18)), strict=True)
+    assert not report.accepted
+    assert {violation.kind for violation in report.violations} & kinds, report.violations[:5]
 
 
 @pytest.mark.parametrize("sample", [ALLREDUCE, GATHER, SCATTER, HOSTS, LANES], ids=str)

@@ -42,13 +42,15 @@ def plans(draw: st.DrawFn) -> tuple[Plan, int]:
     source = random.Random(seed)
     share = draw(st.sampled_from([0.0, 0.4, 1.0]))
     pairs = {(a, b) for a in range(ranks) for b in range(a) if source.random() < share}
+    protocol = draw(st.sampled_from([Protocol.SIMPLE, Protocol.LL]))
     plan = lower_plan(
         schedule,
         ports=frozenset(pairs | {(b, a) for a, b in pairs}),
         out_of_place=draw(st.booleans()),
-        protocol=draw(st.sampled_from([Protocol.SIMPLE, Protocol.LL])),
+        protocol=protocol,
         name="random",
         threadblocks=draw(st.integers(1, 3)),
+        slice_bytes=256 if protocol is Protocol.SIMPLE and draw(st.booleans()) else 0,
     )
     return plan, root or 0
 

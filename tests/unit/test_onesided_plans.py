@@ -16,12 +16,8 @@ from forestsyn.ir.program import Program, Protocol
 from forestsyn.ir.target import EXECUTOR
 from forestsyn.lowering import lower_schedule
 from forestsyn.lowering.onesided import lower_plan
-from forestsyn.lowering.onesided.draft import Draft
-from forestsyn.lowering.onesided.lanes import spread_peers
-from forestsyn.lowering.onesided.limits import count_shares
 from forestsyn.pipeline.compile import port_pairs
 from forestsyn.verify.plan import verify_plan
-from tests.plan_machine import misbehaves
 from tests.plans import crossing, machine_plan, scheduled
 
 MACHINES = ("dgx1v", "dgx-a100", "dgx-a100:2", "dgx-h100", "dgx-h100:2", "mi300x")
@@ -70,6 +66,10 @@ def test_plan_and_program_load_every_link_alike(machine: str, collective: Collec
     assert len(expected) > topology.rank_count
     for protocol in PROTOCOLS:
         assert _loads(crossing(machine_plan(machine, collective, protocol)), paths) == expected
+    sliced = machine_plan(machine, collective, slice_bytes=4096)
+    finer = max(sliced.gpus[0].input_chunks, sliced.gpus[0].output_chunks) // schedule.chunk_count
+    assert finer == 2
+    assert _loads(crossing(sliced), paths) == {link: finer * load for link, load in expected.items()}
 
 
 def _sent(program: Program) -> dict[tuple[int, int], Fraction]:
@@ -145,38 +145,6 @@ def test_more_threadblocks_take_what_one_cannot_hold() -> None:
     assert len(plan.gpus[0].blocks) > 1
     assert max(len(block.steps) for gpu in plan.gpus for block in gpu.blocks) <= 64
     assert verify_plan(plan, strict=True).accepted
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("collective", Collective)
-def test_peers_beyond_one_threadblock_are_spread_over_several(collective: Collective, protocol: Protocol) -> None:
-    for out_of_place in (False, True):
-        plan = machine_plan("full:18", collective, protocol, out_of_place=out_of_place)
-        report = verify_plan(plan, strict=True)
-        assert report.accepted, report.violations[:3]
-        assert report.warnings == ()
-    assert any(step.operation is Op.BARRIER for block in plan.gpus[0].blocks for step in block.steps)
-    assert misbehaves(machine_plan("full:18", collective, protocol, threadblocks=1), 1, calls=2) is None
-
-
-def test_peers_are_spread_evenly_by_what_is_reached_of_them() -> None:
-    everyone = range(1, 72)
-    assert spread_peers(0, frozenset(), dict.fromkeys(range(1, 17), 1)) == {}
-    lanes = spread_peers(0, frozenset(), dict.fromkeys(everyone, 1))
-    assert [list(lanes.values()).count(lane) for lane in range(5)] == [15, 14, 14, 14, 14]
-    assert max(spread_peers(0, frozenset(), dict.fromkeys(everyone, 2)).values()) == 8
-    ports = frozenset((0, peer) for peer in range(1, 17))
-    assert max(spread_peers(0, ports, dict.fromkeys(range(1, 33), 1)).values(), default=0) == 0
-
-
-def test_too_many_threadblocks_and_barriers_are_refused_by_name() -> None:
-    one, several = Draft(0, frozenset()), Draft(0, frozenset(), {1: 0, 2: 1})
-    assert count_shares([[one]], 24) == 24
-    assert count_shares([[several]], 64) == 16
-    for drafts, noun in (([[one]] * 81, "81 threadblocks"), ([[several]] * 17, "17 barriers")):
-        with pytest.raises(UnsupportedError, match=noun) as caught:
-            count_shares(drafts, 24)
-        assert "--max-peers" in str(caught.value)
 
 
 def test_ll128_is_refused() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from forestsyn.ir.plan import (
+    BlockBuffers,
     BlockChannels,
     ChannelType,
     GpuChannels,
@@ -16,6 +17,7 @@ from forestsyn.ir.plan import (
     PlanGpu,
     PlanStep,
     RankGroup,
+    RemoteBuffer,
     Semaphore,
 )
 from forestsyn.ir.plan import PlanOperation as Op
@@ -272,3 +274,79 @@ def test_the_root_is_found_or_asked_for() -> None:
 def test_what_is_cut_too_finely_is_not_executed() -> None:
     shares = [_sum(0, 2, share=GroupShare(threadblock=part, size=2**29 - part)) for part in range(2)]
     assert _kinds(_exchange((*SENDING, *shares))) == {"too-fine"}
+
+
+def _echo(unpacked: int, half: int) -> Plan:
+    """Rank 0 sends two chunks as packets, rank 1 sends them back, rank 0 unpacks some of them and ends its call.
+
+    Only what it unpacks tells it that rank 1 has read what it will send over next. half: where packets come back.
+    """
+    there = PlanStep(
+        operation=Op.PUT_PACKETS,
+        sources=(local("i", 0, 2),),
+        destinations=(remote(1, 0, 2),),
+        channel_type=ChannelType.MEMORY,
+    )
+    back = PlanStep(
+        operation=Op.READ_PUT_PACKETS,
+        sources=(local("s", 0, 2),),
+        destinations=(remote(1, half, 2),),
+        channel_type=ChannelType.MEMORY,
+    )
+    unpack = PlanStep(
+        operation=Op.UNPACK_PACKETS,
+        sources=(local("s", half, unpacked),),
+        destinations=(local("o", 0, unpacked),),
+    )
+    gpus = [pair_gpu(0, [[there, unpack]], scratch_chunks=4), pair_gpu(1, [[back]], scratch_chunks=4)]
+    return _plan(gpus, protocol="LL", collective="echo")
+
+
+@pytest.mark.parametrize("half", [0, 2])
+def test_whoever_has_all_packets_of_a_move_knows_that_it_is_done(half: int) -> None:
+    assert verify_plan(_echo(2, half), strict=True).accepted
+    report = verify_plan(_echo(1, half), strict=True)
+    assert {violation.kind for violation in report.violations} == {"overwritten"}
+
+
+def test_packets_do_not_tell_that_other_copies_have_arrived() -> None:
+    """Rank 2 gets the same place from rank 0 and, over rank 1, from rank 0 again: nothing orders the two."""
+    plan = _echo(2, 0)
+    twice = PlanStep(
+        operation=Op.PUT_PACKETS,
+        sources=(local("i", 0, 1), local("i", 0, 1)),
+        destinations=(remote(0, 0), remote(1, 0)),
+        channel_type=ChannelType.MEMORY,
+    )
+    over = PlanStep(
+        operation=Op.READ_PUT_PACKETS,
+        sources=(local("s", 0),),
+        destinations=(remote(0, 0),),
+        channel_type=ChannelType.MEMORY,
+    )
+    end = PlanStep(operation=Op.UNPACK_PACKETS, sources=(local("s", 0),), destinations=(local("o", 0),))
+
+    def gpu(rank: int, step: PlanStep, *peers: int) -> PlanGpu:
+        blocks = (
+            replace(
+                plan.gpus[0].blocks[0],
+                steps=(step,),
+                channels=(BlockChannels(channel_type=ChannelType.MEMORY, channel_ids=tuple(range(len(peers)))),),
+                remote_buffers=(
+                    BlockBuffers(access_channel_type=ChannelType.MEMORY, remote_buffer_ids=tuple(range(len(peers)))),
+                ),
+            ),
+        )
+        return replace(
+            plan.gpus[0],
+            id=rank,
+            blocks=blocks,
+            channels=(GpuChannels(channel_type=ChannelType.MEMORY, connected_to=peers),),
+            remote_buffers=tuple(
+                RemoteBuffer(rank=peer, buffer=Buffer.SCRATCH, access_channel_types=(ChannelType.MEMORY,))
+                for peer in peers
+            ),
+        )
+
+    report = verify_plan(replace(plan, gpus=(gpu(0, twice, 1, 2), gpu(1, over, 2), gpu(2, end, 0))), strict=True)
+    assert "overwritten" in {violation.kind for violation in report.violations}

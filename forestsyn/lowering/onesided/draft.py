@@ -25,28 +25,37 @@ _Item = TypeVar("_Item")
 
 class Lane:
     """One threadblock. peers: for each type of channel the ranks at its other ends; remotes: likewise the remote
-    buffers. groups: its switch channels."""
+    buffers. groups: its switch channels. body: the operations that are repeated for each slice of the data, from the
+    first up to one past the last; None where data move whole."""
 
     def __init__(self) -> None:
         self.steps: list[PlanStep] = []
         self.peers: dict[ChannelType, list[int]] = {ChannelType.MEMORY: [], ChannelType.PORT: []}
         self.remotes: dict[ChannelType, list[Remote]] = {ChannelType.MEMORY: [], ChannelType.PORT: []}
         self.groups: list[Group] = []
+        self.body: tuple[int, int] | None = None
 
 
 class Draft:
     """The operations of one rank for one group of pieces, the same for every share of the data.
 
-    lane_of: the lane of each peer, 0 where it is not named. Barriers have no number yet.
+    lane_of: the lane of each peer, 0 where it is not named. sliced: data move slice by slice. Barriers have no number
+    yet.
     """
 
     def __init__(
-        self, rank: int, ports: frozenset[tuple[int, int]], lane_of: Mapping[int, int] | None = None
+        self,
+        rank: int,
+        ports: frozenset[tuple[int, int]],
+        lane_of: Mapping[int, int] | None = None,
+        *,
+        sliced: bool = False,
     ) -> None:
         self.rank = rank
         self._ports = ports
         self._lane_of = lane_of or {}
         self.lanes = [Lane() for _ in range(1 + max(self._lane_of.values(), default=0))]
+        self._sliced = sliced
         self._unsynced = False
 
     def way(self, peer: int) -> ChannelType:
@@ -90,6 +99,21 @@ class Draft:
             return
         for lane in self.lanes:
             lane.steps.append(PlanStep(operation=PlanOperation.BARRIER, threadblock_count=len(self.lanes)))
+
+    def open_body(self) -> None:
+        """What follows, up to `close_body`, is done for one slice of the data after the other."""
+        if self._sliced:
+            self.sync()
+            for lane in self.lanes:
+                lane.body = (len(lane.steps), len(lane.steps))
+
+    def close_body(self) -> None:
+        """The end of what is repeated; a slice begins when all threads are done with the one before."""
+        if self._sliced:
+            self.sync()
+            for lane in self.lanes:
+                assert lane.body is not None, "the body has been opened"
+                lane.body = (lane.body[0], len(lane.steps))
 
     def meet(self, sources: Iterable[int], destinations: Iterable[int]) -> None:
         """Tell the `sources` that this rank has begun, and wait for the `destinations` to have.

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
+from math import gcd
 
 import msgspec
 
@@ -17,7 +19,7 @@ from forestsyn.ir.schedule import Schedule
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """One transfer of the schedule. number: its position there; first, count: the chunks."""
+    """One transfer of a piece. number: its position among all; first, count: the chunks."""
 
     number: int
     piece: int
@@ -37,24 +39,34 @@ class Level(msgspec.Struct):
     arrivals: list[Transfer]
 
 
-def list_transfers(schedule: Schedule) -> tuple[Transfer, ...]:
-    """Every transfer, in the order of the schedule."""
+def list_transfers(schedule: Schedule, *, equal: bool = False) -> tuple[Transfer, ...]:
+    """Every transfer, in the order of the schedule.
+
+    equal: pieces are cut to the largest size that all are multiples of, so a transfer becomes several.
+    """
+    pieces = schedule.pieces
+    size = gcd(*(piece.count for piece in pieces)) if equal else 0
+    parts = [piece.count // size if equal else 1 for piece in pieces]
+    first_part = list(accumulate(parts, initial=0))
     columns = (schedule.piece, schedule.source, schedule.destination, schedule.reduce, schedule.level)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return tuple(
-        Transfer(
-            number,
-            piece,
-            source,
-            destination,
-            reduce,
-            level,
-            schedule.pieces[piece].first,
-            schedule.pieces[piece].count,
-            schedule.pieces[piece].root,
-        )
-        for number, (piece, source, destination, reduce, level) in enumerate(rows)
-    )
+    found: list[Transfer] = []
+    for piece, source, destination, reduce, level in zip(*(column.tolist() for column in columns), strict=True):
+        own = pieces[piece]
+        for part in range(parts[piece]):
+            found.append(
+                Transfer(
+                    len(found),
+                    first_part[piece] + part,
+                    source,
+                    destination,
+                    reduce,
+                    level,
+                    own.first + part * size,
+                    size if equal else own.count,
+                    own.root,
+                )
+            )
+    return tuple(found)
 
 
 class RankEvents:

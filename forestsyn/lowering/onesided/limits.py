@@ -61,7 +61,7 @@ def count_shares(drafts: Sequence[Sequence[Draft]], threadblocks: int) -> int:
 
 def _uses(draft: Draft) -> Iterator[tuple[str, int, int]]:
     for lane in draft.lanes:
-        yield "operations", len(lane.steps), MSCCLPP.steps_max
+        yield "operations", len(lane.steps) + (lane.body is not None), MSCCLPP.steps_max
         for way, peers in lane.peers.items():
             yield f"{way} channels", len(peers), CHANNELS_MAX
         for way, remotes in lane.remotes.items():

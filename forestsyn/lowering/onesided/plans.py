@@ -14,6 +14,11 @@ Guarantee. No deadlock: `events`; barriers only make the lanes of a rank follow 
 Calls may follow one another on the same buffers: `simple` and `packets`. Every transfer of the schedule crosses its
 link once, with the bytes that the schedule says.
 
+Slices. Operations work on whole ranges, so a long chain passes a share on only when it has all of it. In slices, what
+a threadblock does after everyone is ready is repeated for one slice of its share after the other (`pipeline`), so
+while one share waits for its next slice others use the links. The order within a slice is as before, and slices
+follow one another in the same order everywhere, so again nothing waits for ever.
+
 Complexity. O(transfers) for each number of groups that is tried.
 """
 
@@ -43,6 +48,8 @@ from forestsyn.lowering.onesided.window import choose_window
 #: Threadblocks of a rank that share the work, where the limits leave the choice; packets are for small messages.
 THREADBLOCKS = 24
 THREADBLOCKS_WITH_PACKETS = 8
+#: Bytes of a vector; chunks and slices are multiples of it.
+ALIGNMENT = 16
 
 _SPELLING = {Collective.REDUCE_SCATTER: "reducescatter"}
 
@@ -57,16 +64,22 @@ def lower_plan(
     minimum_bytes: int = 0,
     maximum_bytes: int = 0,
     threadblocks: int | None = None,
+    slice_bytes: int = 0,
 ) -> Plan:
     """The plan that executes `schedule` on MSCCL++.
 
     ports: the pairs of ranks, in both orders, that no memory mapping joins. out_of_place: the calls that it is for.
     minimum_bytes, maximum_bytes: the window that is wanted, 0 for none; the plan narrows it to the sizes that fit.
     threadblocks: how many of a rank share the work where the limits leave the choice; None: what suits the protocol.
+    slice_bytes: what a threadblock passes on at a time, a multiple of 16; 0: its whole share.
     Raises UnsupportedError, naming rank, limit and value, when no such plan is within the limits.
     """
     packets = _uses_packets(protocol)
-    storage, drafts = _draft(schedule, ports, out_of_place=out_of_place, packets=packets)
+    if packets and slice_bytes:
+        raise UnsupportedError(
+            "packets move whole, not in slices", target=MSCCLPP.name, limit="slice", hint="use --protocol Simple"
+        )
+    storage, drafts = _draft(schedule, ports, out_of_place=out_of_place, packets=packets, sliced=slice_bytes > 0)
     return finish_plan(
         drafts,
         storage,
@@ -74,6 +87,7 @@ def lower_plan(
         name=name,
         threadblocks=threadblocks or (THREADBLOCKS_WITH_PACKETS if packets else THREADBLOCKS),
         window=(minimum_bytes, maximum_bytes),
+        slice_bytes=slice_bytes,
     )
 
 
@@ -85,9 +99,20 @@ def finish_plan(
     name: str,
     threadblocks: int,
     window: tuple[int, int],
+    slice_bytes: int,
 ) -> Plan:
     """The plan of `drafts`, by group and rank, which are within the limits; `window`: the sizes that are wanted."""
+    if slice_bytes % ALIGNMENT:
+        raise UnsupportedError(
+            f"a slice has {slice_bytes} bytes, expected a multiple of {ALIGNMENT}",
+            target=MSCCLPP.name,
+            limit="slice",
+            value=slice_bytes,
+            hint="for example --slice 256K",
+        )
     shares = count_shares(drafts, threadblocks)
+    if slice_bytes:
+        shares = 1 << (shares.bit_length() - 1)  # so that messages of powers of two are still served
     meets = not storage.packets or needs_meeting(storage.collective)
     plan = Plan(
         name=name,
@@ -96,9 +121,10 @@ def finish_plan(
         in_place=not storage.out_of_place,
         reuse_resources=not meets,  # all remote buffers are scratch, and calls follow one another without harm
         use_double_scratch_buffer=not meets,
-        gpus=assemble(drafts, shares, storage),
+        buffer_alignment=ALIGNMENT,
+        gpus=assemble(drafts, shares, storage, slice_bytes),
     )
-    smallest, largest = choose_window(plan, shares, *window)
+    smallest, largest = choose_window(plan, 1 if slice_bytes else shares, *window)
     return msgspec.structs.replace(plan, minimum_bytes=smallest, maximum_bytes=largest)
 
 
@@ -111,11 +137,11 @@ def _uses_packets(protocol: Protocol) -> bool:
 
 
 def _draft(
-    schedule: Schedule, ports: frozenset[tuple[int, int]], *, out_of_place: bool, packets: bool
+    schedule: Schedule, ports: frozenset[tuple[int, int]], *, out_of_place: bool, packets: bool, sliced: bool
 ) -> tuple[Storage, list[list[Draft]]]:
     """Few groups whose threadblocks are within the limits: their drafts by group and rank."""
-    transfers = list_transfers(schedule)
-    most = min(len(schedule.pieces), MSCCLPP.threadblocks_max)
+    transfers = list_transfers(schedule, equal=sliced)
+    most = min(len({transfer.piece for transfer in transfers}), MSCCLPP.threadblocks_max)
     drafts: list[list[Draft]] = []
     for spread in (False, True):
         groups = 1
@@ -123,7 +149,7 @@ def _draft(
             storage = Storage(schedule, transfers, out_of_place=out_of_place, packets=packets)
             drafts = [
                 [
-                    _draft_rank(events, storage, ports, spread=spread)
+                    _draft_rank(events, storage, ports, spread=spread, sliced=sliced)
                     for events in rank_events(transfers, schedule.rank_count, group, groups)
                 ]
                 for group in range(groups)
@@ -139,7 +165,9 @@ def _draft(
     raise AssertionError("some draft is beyond a limit")
 
 
-def _draft_rank(events: RankEvents, storage: Storage, ports: frozenset[tuple[int, int]], *, spread: bool) -> Draft:
+def _draft_rank(
+    events: RankEvents, storage: Storage, ports: frozenset[tuple[int, int]], *, spread: bool, sliced: bool
+) -> Draft:
     lane_of = spread_peers(events.rank, ports, event_buffers(events, storage)) if spread else {}
-    draft = Draft(events.rank, ports, lane_of)
+    draft = Draft(events.rank, ports, lane_of, sliced=sliced)
     return (draft_packets if storage.packets else draft_simple)(events, storage, draft)

@@ -23,11 +23,13 @@ def draft_simple(events: RankEvents, storage: Storage, draft: Draft) -> Draft:
     """Fills `draft`, empty so far, with the operations of `events`."""
     writer = Writer(events, storage, draft)
     draft.meet(events.sources, events.destinations)
+    draft.open_body()
     for level in events.levels():
         writer.send(level.departures)
         writer.receive(level)
     writer.add_rest()
     writer.copy_own()
+    draft.close_body()
     return draft
 
 

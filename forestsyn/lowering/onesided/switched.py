@@ -38,6 +38,7 @@ def lower_switch_plan(
     minimum_bytes: int = 0,
     maximum_bytes: int = 0,
     threadblocks: int | None = None,
+    slice_bytes: int = 0,
 ) -> Plan:
     """The plan that executes `schedule`; arguments and errors as those of `lower_plan`."""
     if protocol is not Protocol.SIMPLE:
@@ -57,7 +58,7 @@ def lower_switch_plan(
         reserved=width * chunks if schedule.narrow else 0,
     )
     drafts = [
-        _Writer(schedule, storage, events, ports).draft
+        _Writer(schedule, storage, events, ports, sliced=slice_bytes > 0).draft
         for events in rank_events(schedule.transfers, schedule.rank_count, 0, 1)
     ]
     check_limits(drafts)
@@ -68,6 +69,7 @@ def lower_switch_plan(
         name=name,
         threadblocks=threadblocks or THREADBLOCKS,
         window=(minimum_bytes, maximum_bytes),
+        slice_bytes=slice_bytes,
     )
 
 
@@ -75,7 +77,13 @@ class _Writer:
     """Writes the operations of one rank; they are complete in `draft`."""
 
     def __init__(
-        self, schedule: SwitchSchedule, storage: Storage, events: RankEvents, ports: frozenset[tuple[int, int]]
+        self,
+        schedule: SwitchSchedule,
+        storage: Storage,
+        events: RankEvents,
+        ports: frozenset[tuple[int, int]],
+        *,
+        sliced: bool,
     ) -> None:
         self.schedule = schedule
         self.storage = storage
@@ -85,11 +93,12 @@ class _Writer:
         self.mates = domain.mates(self.rank)
         self.others = [member for member in self.members if member != self.rank]
         buffers = dict.fromkeys(self.others, 0) | event_buffers(events, storage)
-        self.draft = Draft(self.rank, ports, spread_peers(self.rank, ports, buffers))
+        self.draft = Draft(self.rank, ports, spread_peers(self.rank, ports, buffers), sliced=sliced)
         self.writer = Writer(events, storage, self.draft)
         self.handled = schedule.handled(self.rank)
         collective = schedule.collective
         self.draft.meet([*self.others, *events.sources], [*self.others, *events.destinations])
+        self.draft.open_body()
         if collective.reduces:
             self._add_up()
         for level in events.levels():
@@ -100,6 +109,7 @@ class _Writer:
             self._keep()
         if collective.broadcasts and (schedule.narrow or not collective.reduces):
             self._store()
+        self.draft.close_body()
         self.draft.sync()
         self._signal(self.others)
 

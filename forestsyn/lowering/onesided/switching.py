@@ -19,8 +19,8 @@ the own memory of the rank, too, over the same link.
 - `glres` into narrow groups: reading 1 up and 1/n down, storing 1/n up and 2/n down. `gstore`: 1/n up and 1 down.
 - between domains: (H − 1)/(H·n) out and in, in each phase.
 So an allreduce on one domain takes (n + 1)/n each way where trees take 2(n − 1)/n: for n = 8 14/9 times faster. With
-several domains it takes (n + 2)/n up and (n + 3)/n down. An allgather or reduce-scatter takes 1 where trees take
-(N − 1)/N, since trees need not send a rank its own data, so they are the better choice there.
+several domains it takes (n + 2)/n up and (n + 3)/n down. An allgather takes 1 and a reduce-scatter (n + 1)/n where
+trees take (N − 1)/N, since they need not send a rank its own data: trees are the better choice there.
 """
 
 from __future__ import annotations
@@ -52,11 +52,15 @@ class Domain(msgspec.Struct, frozen=True):
 
 
 class Use(NamedTuple):
-    """`chunks` that pass from one rank to another (source, target), or between one and the switch of its domain."""
+    """`chunks` that pass from one rank to another (source, target), or between one and the switch of its domain.
+
+    step: when; a step begins when the one before has ended, unless data move in slices.
+    """
 
     source: int | None
     target: int | None
     chunks: int
+    step: int
 
 
 class SwitchSchedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,20 +98,21 @@ class SwitchSchedule(msgspec.Struct, frozen=True, kw_only=True):
 
     def uses(self) -> Iterator[Use]:
         """All that links carry."""
+        last = 1 + max((transfer.level + 1 for transfer in self.transfers), default=0)
         for rank in range(self.rank_count):
             members = self.domain(rank).ranks
             chunks = sum(self.pieces[number].count for number in self.handled(rank))
             targets = self.domain(rank).mates(rank) if self.narrow else members
             if self.collective.reduces:
-                yield from (Use(member, None, chunks) for member in members)
-                yield Use(None, rank, chunks)
-                yield Use(rank, None, chunks)
-                yield from (Use(None, target, chunks) for target in targets)
+                yield from (Use(member, None, chunks, 0) for member in members)
+                yield Use(None, rank, chunks, 0)
+                yield Use(rank, None, chunks, 0)
+                yield from (Use(None, target, chunks, 0) for target in targets)
             if self.collective.broadcasts and (self.narrow or not self.collective.reduces):
-                yield Use(rank, None, chunks)
-                yield from (Use(None, member, chunks) for member in members)
+                yield Use(rank, None, chunks, last)
+                yield from (Use(None, member, chunks, last) for member in members)
         for transfer in self.transfers:
-            yield Use(transfer.source, transfer.destination, transfer.count)
+            yield Use(transfer.source, transfer.destination, transfer.count, 1 + transfer.level)
 
 
 def find_domains(topology: Topology) -> tuple[Domain, ...]:

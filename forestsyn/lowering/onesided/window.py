@@ -14,6 +14,8 @@ from forestsyn.units import format_bytes
 _OFFSETS = 1 << 32
 #: PREDFINED_SCRATCH_SIZE of mscclpp 0.9.0: what `reuse_resources` counts on.
 _SHARED_SCRATCH = 1 << 26
+#: A pipeline counts its rounds in 16 bits.
+_ROUNDS_MAX = (1 << 16) - 1
 #: The loader reads the smallest size as a 32-bit integer.
 _MINIMUM_MAX = (1 << 31) - 1
 
@@ -51,6 +53,15 @@ def _largest_chunk(plan: Plan) -> int:
         ends += [gpu.input_chunks, gpu.output_chunks, gpu.scratch_chunks * (2 if packets else 1)]
     largest = (_OFFSETS - plan.buffer_alignment) // max(ends)
     scratch = max(gpu.scratch_chunks for gpu in plan.gpus)
+    rounds = [
+        step.iteration
+        for gpu in plan.gpus
+        for block in gpu.blocks
+        for step in block.steps
+        if step.iteration is not None
+    ]
+    if rounds:
+        largest = min(largest, min(_ROUNDS_MAX * each.unit_size // each.chunk_count for each in rounds))
     if plan.reuse_resources and scratch:
         halves = 2 if plan.use_double_scratch_buffer else 1
         largest = min(largest, _SHARED_SCRATCH // halves // scratch)
